@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The only definition of an event. Kernel programs, JVM agents and proxy workers write it, the
+ * observer reads it; all of them include this file and nothing else to agree on its bytes.
+ *
+ * Time is CLOCK_MONOTONIC in nanoseconds everywhere. It is the clock of bpf_ktime_get_ns(),
+ * clock_gettime(CLOCK_MONOTONIC) and System.nanoTime(), so events of all producers compare directly.
+ *
+ * Self-contained: needs only <stdint.h>, also when compiled for BPF.
+ */
+#ifndef TAILOR_EVENT_H
+#define TAILOR_EVENT_H
+
+#include <stdint.h>
+
+/*
+ * What happened. Beside each kind: who writes it, then what the fields hold that the kind defines.
+ * Fields not named are zero. "task" values are TAILOR_TASK(tgid, tid); "comm" is the kernel's 16-byte
+ * task name in arg[1] and arg[2].
+ *
+ * Values cross process boundaries: append, never renumber.
+ */
+enum tailor_event_kind {
+	TAILOR_EVENT_NONE = 0,
+
+	/* --- kernel (bpf/) --------------------------------------------------------------------- */
+
+	/* sched_waking of a traced task. pid/tid: the woken task. request: the request the *waker* was
+	 * bound to (0: none). arg[0]: waker's task, arg[1..2]: waker's comm. */
+	TAILOR_EVENT_WAKEUP = 1,
+	/* A traced task got a CPU. pid/tid: that task. arg[0]: task that had the CPU before, arg[1..2]: its comm. */
+	TAILOR_EVENT_SWITCH_IN = 2,
+	/* A traced task lost its CPU. pid/tid: that task. extra: enum tailor_task_state it left in.
+	 * arg[0]: task that took the CPU, arg[1..2]: its comm. */
+	TAILOR_EVENT_SWITCH_OUT = 3,
+	/* A fault of a traced task in user mode, at its start. arg[0]: address, arg[1]: instruction, arg[2]: x86 error code. */
+	TAILOR_EVENT_PAGE_FAULT = 4,
+	/* End of handle_mm_fault, only where fexit is allowed. arg[0]: address, arg[1]: duration in ns, extra: 1 = major. */
+	TAILOR_EVENT_PAGE_FAULT_END = 5,
+	/* A traced server's thread received bytes on a tagged connection and is bound to `request` from now on.
+	 * extra: TAILOR_PORTS(local, remote) as the server sees them, arg[0]: TCP sequence of the first byte
+	 * received, arg[1]: bytes. */
+	TAILOR_EVENT_RECEIVE = 6,
+	/* A thread of a traced process wrote to a tagged connection; time is the end of the write.
+	 * request: of the connection's tag. extra: TAILOR_PORTS(local, remote) as the writer sees them,
+	 * arg[0]: TCP sequence of the first byte, arg[1]: bytes. */
+	TAILOR_EVENT_SYSCALL_WRITE = 7,
+	/* A segment of a tagged connection was handed to the network device. extra and arg[0], arg[1] as above
+	 * for the sending end. tid/pid: whatever task happened to run; do not attribute by it. */
+	TAILOR_EVENT_TCP_TRANSMIT = 8,
+	/* The kernel sent a segment of a tagged connection again. Fields as for TCP_TRANSMIT. */
+	TAILOR_EVENT_TCP_RETRANSMIT = 9,
+
+	/* --- JVM (jvmagent/) ------------------------------------------------------------------- */
+
+	/* A stop-the-world pause of the collector began (JVMTI GarbageCollectionStart). arg[0]: pauses so far. */
+	TAILOR_EVENT_GC_START = 32,
+	/* It ended (GarbageCollectionFinish); the threads run again only after the safepoint ends. arg[0]: as in
+	 * GC_START, arg[1]: its start time. text: "COLLECTOR\tCAUSE", for example "Copy\tAllocation Failure". */
+	TAILOR_EVENT_GC_FINISH = 33,
+	/* A class was loaded; time is the end. arg[0]: ns from the class file being at hand (ClassFileLoadHook) to
+	 * ClassLoad on the same thread, 0 where unknown. text: the class's name, for example "java.lang.String". */
+	TAILOR_EVENT_CLASS_LOAD = 34,
+	/* A class was prepared; time is the end. arg[0]: ns since its ClassLoad on the same thread, 0 where unknown. text: name. */
+	TAILOR_EVENT_CLASS_PREPARE = 35,
+	/* A Java thread started or got known. pid/tid: that thread. text: its name. */
+	TAILOR_EVENT_THREAD_START = 36,
+	/* A Java thread ended. */
+	TAILOR_EVENT_THREAD_END = 37,
+
+	/* --- proxy (proxy/) -------------------------------------------------------------------- */
+
+	/* First byte of a request read from the client. pid/tid: the worker. arg[0]: client port, arg[1]: client
+	 * IPv4 address (host order), 0 for others. */
+	TAILOR_EVENT_REQUEST_BEGIN = 64,
+	/* Its head was parsed. text: "METHOD TARGET", cut where too long. */
+	TAILOR_EVENT_REQUEST_PARSED = 65,
+	/* An attempt was given to a server. extra: TAILOR_ATTEMPT(number, server, failover reason). arg[0]: the
+	 * attempt's upstream local port, 0 while connecting. Attempt 0 is the first. */
+	TAILOR_EVENT_ATTEMPT_BEGIN = 66,
+	/* The attempt's connection is ready, its tag stored and the send about to be submitted. extra as above, arg[0]: local port. */
+	TAILOR_EVENT_ATTEMPT_SEND = 67,
+	/* The kernel accepted the last byte of the attempt's request. extra, arg[0] as above. */
+	TAILOR_EVENT_ATTEMPT_SENT = 68,
+	/* The first byte of the attempt's response was read. extra, arg[0] as above. */
+	TAILOR_EVENT_RESPONSE_BEGIN = 69,
+	/* The last byte of the attempt's response was read. extra, arg[0] as above, arg[1]: bytes of the whole response. */
+	TAILOR_EVENT_RESPONSE_END = 70,
+	/* The attempt was given up. extra, arg[0] as above, arg[1]: enum tailor_attempt_end. */
+	TAILOR_EVENT_ATTEMPT_END = 71,
+	/* The first byte of the response was handed to the client's socket (send submitted). */
+	TAILOR_EVENT_REPLY_BEGIN = 72,
+	/* The client's socket accepted the last byte: the end of what the client observes. extra: HTTP status, arg[0]: bytes
+	 * sent to the client, arg[1]: enum tailor_request_end, arg[2]: TAILOR_ATTEMPT of the one that answered. Always the
+	 * request's last event. */
+	TAILOR_EVENT_REQUEST_END = 73,
+
+	/* --- any ------------------------------------------------------------------------------- */
+
+	/* Text that belongs to the event before it in the same channel; see struct tailor_text. */
+	TAILOR_EVENT_TEXT = 128,
+};
+
+/* A task as one value: thread group (process) id above, thread id below; both as in the initial pid namespace. */
+#define TAILOR_TASK(tgid, tid) (((uint64_t)(uint32_t)(tgid) << 32) | (uint32_t)(tid))
+#define TAILOR_TASK_PID(task) ((uint32_t)((task) >> 32))
+#define TAILOR_TASK_TID(task) ((uint32_t)(task))
+
+/* Both ports of a TCP connection in host byte order, as the end that the event is about sees them. */
+#define TAILOR_PORTS(local, remote) (((uint32_t)(uint16_t)(local) << 16) | (uint16_t)(remote))
+#define TAILOR_PORTS_LOCAL(ports) ((uint16_t)((ports) >> 16))
+#define TAILOR_PORTS_REMOTE(ports) ((uint16_t)(ports))
+
+/* Attempt number, index of the server in the config and enum tailor_failover_reason that caused it. */
+#define TAILOR_ATTEMPT(number, server, reason)                                                     \
+	(((uint32_t)(uint8_t)(number) << 24) | ((uint32_t)(uint8_t)(server) << 16) | (uint16_t)(reason))
+#define TAILOR_ATTEMPT_NUMBER(attempt) ((uint8_t)((attempt) >> 24))
+#define TAILOR_ATTEMPT_SERVER(attempt) ((uint8_t)((attempt) >> 16))
+#define TAILOR_ATTEMPT_REASON(attempt) ((uint16_t)(attempt))
+
+/* The state a task was in when it lost its CPU; the kernel's __state folded to what attribution needs. */
+enum tailor_task_state {
+	TAILOR_TASK_RUNNABLE = 0,      /* preempted or yielded */
+	TAILOR_TASK_SLEEPING = 1,      /* interruptible: futex, epoll, sleep, socket */
+	TAILOR_TASK_UNINTERRUPTIBLE = 2, /* disk, page fault */
+	TAILOR_TASK_STOPPED = 3,       /* SIGSTOP or a tracer */
+	TAILOR_TASK_DEAD = 4,
+	TAILOR_TASK_OTHER = 5,
+};
+
+/* Why an attempt after the first was begun. */
+enum tailor_failover_reason {
+	TAILOR_FAILOVER_NONE = 0,    /* the first attempt */
+	TAILOR_FAILOVER_GC = 1,      /* the server's JVM began a collection */
+	TAILOR_FAILOVER_CONNECT = 2, /* the server refused or could not be reached */
+	TAILOR_FAILOVER_CLOSED = 3,  /* the connection died before the first response byte */
+};
+
+enum tailor_attempt_end {
+	TAILOR_ATTEMPT_END_LOST = 1,    /* the other attempt answered first */
+	TAILOR_ATTEMPT_END_CONNECT = 2, /* could not connect */
+	TAILOR_ATTEMPT_END_CLOSED = 3,  /* the server closed or reset */
+	TAILOR_ATTEMPT_END_BAD = 4,     /* the response was not HTTP/1.1 */
+	TAILOR_ATTEMPT_END_CLIENT = 5,  /* the client went away */
+	TAILOR_ATTEMPT_END_TIMEOUT = 6,
+};
+
+enum tailor_request_end {
+	TAILOR_REQUEST_END_DONE = 0,    /* a server's response was delivered whole */
+	TAILOR_REQUEST_END_REFUSED = 1, /* answered by the proxy itself (4xx, 5xx) */
+	TAILOR_REQUEST_END_CLIENT = 2,  /* the client went away first */
+	TAILOR_REQUEST_END_CUT = 3,     /* the server died in mid-response; the client's connection was closed */
+};
+
+/*
+ * One event, one cache line. `sequence` belongs to the channel (channel.h); producers fill the rest.
+ * pid and tid are those of the initial pid namespace for kernel events and those the process itself
+ * sees for JVM events; the collector maps the latter.
+ */
+struct tailor_event {
+	uint64_t sequence;
+	uint8_t kind;  /* enum tailor_event_kind */
+	uint8_t texts; /* how many TAILOR_EVENT_TEXT slots follow it in the same channel */
+	uint16_t cpu;
+	uint32_t extra;
+	uint64_t time_ns;
+	uint64_t request; /* 0: none known */
+	uint32_t pid;
+	uint32_t tid;
+	uint64_t arg[3];
+};
+
+/* Bytes of text a TAILOR_EVENT_TEXT slot holds, and the most slots an event may be followed by. */
+#define TAILOR_TEXT_BYTES 52
+#define TAILOR_TEXTS_MAX 4
+
+/*
+ * A slot of text behind an event with `texts` > 0. Shares its first nine bytes with struct
+ * tailor_event, so a reader that starts in the middle recognizes it by its kind.
+ */
+struct tailor_text {
+	uint64_t sequence;
+	uint8_t kind;   /* TAILOR_EVENT_TEXT */
+	uint8_t length; /* used bytes of text, at most TAILOR_TEXT_BYTES; not terminated */
+	uint16_t reserved;
+	char text[TAILOR_TEXT_BYTES];
+};
+
+_Static_assert(sizeof(struct tailor_event) == 64, "an event is one cache line");
+_Static_assert(sizeof(struct tailor_text) == sizeof(struct tailor_event), "text takes a slot of its own");
+_Static_assert(__builtin_offsetof(struct tailor_event, kind) == 8, "event layout");
+_Static_assert(__builtin_offsetof(struct tailor_text, kind) == 8, "event and text share their head");
+_Static_assert(__builtin_offsetof(struct tailor_event, extra) == 12, "event layout");
+_Static_assert(__builtin_offsetof(struct tailor_event, time_ns) == 16, "event layout");
+_Static_assert(__builtin_offsetof(struct tailor_event, arg) == 40, "event layout");
+
+#endif /* TAILOR_EVENT_H */

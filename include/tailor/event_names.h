@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Names of the enums in event.h, for people. Each function is a switch without a default, so the
+ * build (-Werror=switch) fails when a value gets no name. User space only.
+ */
+#ifndef TAILOR_EVENT_NAMES_H
+#define TAILOR_EVENT_NAMES_H
+
+#include <tailor/event.h>
+
+/* The kind's name in lower case with dashes ("gc-start"); "unknown" for a value outside the enum. Never NULL. */
+static inline const char *tailor_event_kind_name(enum tailor_event_kind kind)
+{
+	switch (kind) {
+	case TAILOR_EVENT_NONE: return "none";
+	case TAILOR_EVENT_WAKEUP: return "wakeup";
+	case TAILOR_EVENT_SWITCH_IN: return "switch-in";
+	case TAILOR_EVENT_SWITCH_OUT: return "switch-out";
+	case TAILOR_EVENT_PAGE_FAULT: return "page-fault";
+	case TAILOR_EVENT_PAGE_FAULT_END: return "page-fault-end";
+	case TAILOR_EVENT_RECEIVE: return "receive";
+	case TAILOR_EVENT_SYSCALL_WRITE: return "syscall-write";
+	case TAILOR_EVENT_TCP_TRANSMIT: return "tcp-transmit";
+	case TAILOR_EVENT_TCP_RETRANSMIT: return "tcp-retransmit";
+	case TAILOR_EVENT_GC_START: return "gc-start";
+	case TAILOR_EVENT_GC_FINISH: return "gc-finish";
+	case TAILOR_EVENT_CLASS_LOAD: return "class-load";
+	case TAILOR_EVENT_CLASS_PREPARE: return "class-prepare";
+	case TAILOR_EVENT_THREAD_START: return "thread-start";
+	case TAILOR_EVENT_THREAD_END: return "thread-end";
+	case TAILOR_EVENT_REQUEST_BEGIN: return "request-begin";
+	case TAILOR_EVENT_REQUEST_PARSED: return "request-parsed";
+	case TAILOR_EVENT_ATTEMPT_BEGIN: return "attempt-begin";
+	case TAILOR_EVENT_ATTEMPT_SEND: return "attempt-send";
+	case TAILOR_EVENT_ATTEMPT_SENT: return "attempt-sent";
+	case TAILOR_EVENT_RESPONSE_BEGIN: return "response-begin";
+	case TAILOR_EVENT_RESPONSE_END: return "response-end";
+	case TAILOR_EVENT_ATTEMPT_END: return "attempt-end";
+	case TAILOR_EVENT_REPLY_BEGIN: return "reply-begin";
+	case TAILOR_EVENT_REQUEST_END: return "request-end";
+	case TAILOR_EVENT_TEXT: return "text";
+	}
+	return "unknown";
+}
+
+/* Why an attempt was begun: "gc", "connect", "closed"; "none" for the first attempt. Never NULL. */
+static inline const char *tailor_failover_reason_name(enum tailor_failover_reason reason)
+{
+	switch (reason) {
+	case TAILOR_FAILOVER_NONE: return "none";
+	case TAILOR_FAILOVER_GC: return "gc";
+	case TAILOR_FAILOVER_CONNECT: return "connect";
+	case TAILOR_FAILOVER_CLOSED: return "closed";
+	}
+	return "unknown";
+}
+
+/* How an attempt that did not answer ended. Never NULL. */
+static inline const char *tailor_attempt_end_name(enum tailor_attempt_end end)
+{
+	switch (end) {
+	case TAILOR_ATTEMPT_END_LOST: return "lost";
+	case TAILOR_ATTEMPT_END_CONNECT: return "connect";
+	case TAILOR_ATTEMPT_END_CLOSED: return "closed";
+	case TAILOR_ATTEMPT_END_BAD: return "bad-response";
+	case TAILOR_ATTEMPT_END_CLIENT: return "client-gone";
+	case TAILOR_ATTEMPT_END_TIMEOUT: return "timeout";
+	}
+	return "unknown";
+}
+
+/* How a request ended. Never NULL. */
+static inline const char *tailor_request_end_name(enum tailor_request_end end)
+{
+	switch (end) {
+	case TAILOR_REQUEST_END_DONE: return "done";
+	case TAILOR_REQUEST_END_REFUSED: return "refused";
+	case TAILOR_REQUEST_END_CLIENT: return "client-gone";
+	case TAILOR_REQUEST_END_CUT: return "cut";
+	}
+	return "unknown";
+}
+
+#endif /* TAILOR_EVENT_NAMES_H */

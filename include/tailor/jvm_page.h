@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What an agent shares with the proxy: a sealed memfd that holds a page with the JVM's state, then the
+ * JVM's channel. And how it is handed over.
+ *
+ *   offset 0                        struct tailor_jvm_page
+ *   offset page.head_offset         struct tailor_channel_head
+ *   offset page.slots_offset        page.slots events
+ *
+ * Hand-over: the proxy listens on a Unix socket (SOCK_SEQPACKET). The agent connects and sends one
+ * message, struct tailor_jvm_hello, with SCM_RIGHTS: the memfd, then TAILOR_JVM_WAKERS non-blocking
+ * eventfds, waker i for worker i. The connection then stays open and silent in both directions; its
+ * end tells the proxy that the JVM is gone, and the agent that the proxy is gone (it reconnects every
+ * TAILOR_JVM_RECONNECT_MS). The agent creates memory and eventfds once and hands the same ones to
+ * every proxy; it never closes them, so a callback can use them without a lock.
+ *
+ * Trust: whoever may connect to the socket or listen on it is trusted (file permissions). Still, the
+ * proxy checks every size and offset before it maps, and the agent never waits for anything a proxy
+ * does: of the proxy's writable words it reads only `sleeping`, as zero or not zero.
+ */
+#ifndef TAILOR_JVM_PAGE_H
+#define TAILOR_JVM_PAGE_H
+
+#include <stdint.h>
+
+#define TAILOR_JVM_MAGIC UINT64_C(0x314d564a4c494154) /* "TAILJVM1" in memory on little endian */
+#define TAILOR_JVM_VERSION 1
+#define TAILOR_JVM_WAKERS 16
+#define TAILOR_JVM_RECONNECT_MS 100
+#define TAILOR_JVM_HEARTBEAT_MS 20
+
+enum tailor_jvm_state {
+	TAILOR_JVM_RUNNING = 0,
+	TAILOR_JVM_COLLECTING = 1, /* between GarbageCollectionStart and Finish */
+	TAILOR_JVM_GONE = 2,       /* VMDeath was reported */
+};
+
+/* A state and since when, in one word, so that both are read together: ns << 2 | state. */
+#define TAILOR_JVM_STATE(state, since_ns) (((uint64_t)(since_ns) << 2) | (uint64_t)(state))
+#define TAILOR_JVM_STATE_OF(word) ((enum tailor_jvm_state)((word) & 3))
+#define TAILOR_JVM_SINCE_NS(word) ((uint64_t)(word) >> 2)
+
+/*
+ * One waker per worker. The worker sets `sleeping` to 1, then looks at the state once more, then
+ * sleeps; it clears it when awake. The agent stores the state first, then looks at `sleeping` (full
+ * fence on both sides between the two), and writes the eventfd only if it is set.
+ */
+struct tailor_jvm_waker {
+	uint32_t sleeping;
+	uint32_t reserved[15];
+};
+
+struct tailor_jvm_page {
+	/* Fixed before the hand-over. */
+	uint64_t magic;
+	uint32_t version;
+	uint32_t pid; /* as the JVM sees itself */
+	uint64_t bytes; /* of the whole memfd */
+	uint64_t head_offset;
+	uint64_t slots_offset;
+	uint64_t slots; /* power of two */
+	uint64_t started_ns;
+	uint64_t reserved0;
+
+	/* Written by the VM Thread inside the pause; a cache line of its own. */
+	uint64_t state; /* TAILOR_JVM_STATE */
+	uint64_t pauses; /* begun so far */
+	uint64_t pause_ns_total; /* of finished ones */
+	uint64_t pause_ns_last;
+	uint64_t pause_ns_max;
+	uint64_t reserved1[3];
+
+	/* Written by the agent's own native thread, which runs on during a collection. */
+	uint64_t heartbeat_ns;
+	uint64_t reserved2[7];
+
+	struct tailor_jvm_waker waker[TAILOR_JVM_WAKERS];
+};
+_Static_assert(sizeof(struct tailor_jvm_waker) == 64, "wakers share no cache line");
+_Static_assert(__builtin_offsetof(struct tailor_jvm_page, state) == 64, "state starts a cache line");
+_Static_assert(__builtin_offsetof(struct tailor_jvm_page, heartbeat_ns) == 128, "heartbeat starts a cache line");
+_Static_assert(__builtin_offsetof(struct tailor_jvm_page, waker) == 192, "wakers start a cache line");
+_Static_assert(sizeof(struct tailor_jvm_page) <= 4096, "fits the first page");
+
+/* The only message on the socket, agent to proxy, with the descriptors as SCM_RIGHTS. */
+struct tailor_jvm_hello {
+	uint64_t magic;
+	uint32_t version;
+	uint32_t pid;
+	uint64_t bytes; /* of the memfd */
+};
+_Static_assert(sizeof(struct tailor_jvm_hello) == 24, "hello layout");
+
+#endif /* TAILOR_JVM_PAGE_H */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Timelines on disk. A store is a directory of append-only segment files:
+ *
+ *   timelines/00000000000000000001.tailor
+ *
+ * A segment is an 16-byte file header (magic, version), then records: length, CRC-32C, protobuf message
+ * (src/store/timeline.proto). A torn tail (power cut, kill) costs the record it is in and nothing else;
+ * a damaged record is skipped and counted. When all segments together exceed the limit the oldest one
+ * is deleted. One writer at a time (an flock on the directory's lock file); any number of readers,
+ * also while it writes.
+ */
+#ifndef TAILOR_STORE_H
+#define TAILOR_STORE_H
+
+#include <tailor/timeline.h>
+
+struct tailor_store_writer;
+struct tailor_store_reader;
+
+/*
+ * Opens the store at `path` for appending; creates the directory (0700) if needed and starts a new
+ * segment. Keeps the store below max_bytes (at least 1 MiB).
+ * Returns 0, -EBUSY (another writer has it), -EINVAL (path is a file or not a store: holds foreign
+ * files only), or another negative errno. One thread at a time.
+ */
+int tailor_store_writer_open(const char *path, uint64_t max_bytes, struct tailor_store_writer **ret_writer);
+
+/* Appends one timeline; it is copied. Returns 0 or a negative errno (-ENOSPC, -EIO, -ENOMEM); after an error
+ * the store is still readable and the next append may work. */
+int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_timeline *timeline);
+
+/* Closes; NULL is allowed. */
+void tailor_store_writer_close(struct tailor_store_writer *writer);
+
+/*
+ * Opens a store directory, or one segment file, for reading from the oldest record.
+ * Returns 0, -ENOENT, -EINVAL (not a timeline store), or another negative errno.
+ */
+int tailor_store_reader_open(const char *path, struct tailor_store_reader **ret_reader);
+
+/*
+ * Reads the next timeline into *ret_timeline, which the caller frees with tailor_timeline_free().
+ * Returns 1, 0 at the end, or a negative errno. Damaged records are skipped and counted.
+ */
+int tailor_store_next(struct tailor_store_reader *reader, struct tailor_timeline *ret_timeline);
+
+/* Damage met so far: records skipped because length, checksum or content was wrong, and bytes not understood at a torn tail. */
+void tailor_store_damage(const struct tailor_store_reader *reader, uint64_t *ret_records, uint64_t *ret_bytes);
+
+/* Closes; NULL is allowed. */
+void tailor_store_reader_close(struct tailor_store_reader *reader);
+
+/* Frees what a timeline points to, not the struct itself. */
+void tailor_timeline_free(struct tailor_timeline *timeline);
+
+#endif /* TAILOR_STORE_H */

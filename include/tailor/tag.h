@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The tag table: which request a connection between proxy and server carries right now. A plain array
+ * indexed by the proxy's local port of that connection, shared with the BPF programs (a
+ * BPF_F_MMAPABLE array); the proxy stores, the kernel programs look.
+ *
+ * The worker that owns the connection fills `address` and `server_port` when it has connected, then
+ * stores `request` before it sends each request. A BPF program that sees a TCP socket whose one port is
+ * an index here compares the other port and the server's address with the entry before it believes the
+ * tag: ports are reused, and a wrong join is worse than none.
+ */
+#ifndef TAILOR_TAG_H
+#define TAILOR_TAG_H
+
+#include <stdint.h>
+
+struct tailor_tag {
+	uint64_t request;     /* 0: the connection carries no request; stored with one store, last */
+	uint16_t server_port; /* host order; 0: the entry is free */
+	uint16_t server;      /* index of the server in the config */
+	uint32_t reserved;
+	uint8_t address[16];  /* the server's, network order; IPv4 as ::ffff:a.b.c.d */
+};
+_Static_assert(sizeof(struct tailor_tag) == 32, "tag entries do not straddle cache lines");
+
+/* One entry per port; a table is TAILOR_TAGS * sizeof(struct tailor_tag) = 2 MiB. */
+#define TAILOR_TAGS 65536
+
+#endif /* TAILOR_TAG_H */

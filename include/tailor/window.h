@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The correlator's whole input: one request as the proxy recorded it, the events around it, and what is
+ * known to be missing. The collector fills it; because it is plain data, a recorded window can be
+ * replayed in a test.
+ */
+#ifndef TAILOR_WINDOW_H
+#define TAILOR_WINDOW_H
+
+#include <tailor/event.h>
+#include <tailor/timeline.h>
+
+#define TAILOR_ATTEMPTS_MAX 4
+
+/* One exchange with one server. Times are 0 where that point was not reached. */
+struct tailor_attempt {
+	uint8_t server;  /* index into window.servers */
+	uint16_t reason; /* enum tailor_failover_reason */
+	uint16_t port;   /* proxy's local port of the connection, 0 unknown */
+	uint8_t end;     /* enum tailor_attempt_end, 0: it answered or is still open */
+	uint64_t begin_ns;
+	uint64_t send_ns;
+	uint64_t sent_ns;
+	uint64_t response_begin_ns;
+	uint64_t response_end_ns;
+	uint64_t end_ns;
+};
+
+/* What the request channel says about one request. Owned by value. */
+struct tailor_record {
+	struct tailor_request request;
+	uint32_t worker_pid; /* the proxy's worker that carried it */
+	uint32_t worker_tid;
+	uint64_t parsed_ns;
+	uint64_t reply_begin_ns;
+	uint8_t attempts; /* used entries of attempt[] */
+	int8_t answered;  /* index of the attempt whose response reached the client, -1: none */
+	struct tailor_attempt attempt[TAILOR_ATTEMPTS_MAX];
+};
+
+struct tailor_window_event {
+	struct tailor_event event;
+	const char *text; /* terminated; NULL where the event has none or its text was lost */
+};
+
+struct tailor_window_server {
+	char name[TAILOR_SERVER_NAME_BYTES];
+	uint32_t pid;  /* 0 unknown */
+	uint16_t port;
+};
+
+struct tailor_window_thread {
+	uint32_t pid;
+	uint32_t tid;
+	char name[TAILOR_THREAD_NAME_BYTES];
+};
+
+/* All pointers belong to whoever made the window and outlive the call that gets it. */
+struct tailor_window {
+	struct tailor_record record;
+	const struct tailor_window_event *events; /* ordered by time_ns; some before begin_ns and after end_ns too */
+	size_t event_count;
+	const struct tailor_loss *losses;
+	size_t loss_count;
+	const struct tailor_window_server *servers;
+	size_t server_count;
+	const struct tailor_window_thread *threads; /* ordered by tid */
+	size_t thread_count;
+	uint32_t missing; /* enum tailor_missing bits known before the window was read */
+};
+
+#endif /* TAILOR_WINDOW_H */

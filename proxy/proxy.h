@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data path: an HTTP/1.1 reverse proxy on io_uring with an active and a backup server. Only
+ * src/cli/proxy.c includes this.
+ */
+#ifndef TAILOR_PROXY_PROXY_H
+#define TAILOR_PROXY_PROXY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <tailor/channel.h>
+#include <tailor/jvm_page.h>
+#include <tailor/tag.h>
+#include "base/address.h"
+
+#define TAILOR_PROXY_SERVERS_MAX 2 /* an active/backup pair, or one alone */
+#define TAILOR_PROXY_WORKERS_MAX TAILOR_JVM_WAKERS
+
+struct tailor_proxy_server {
+	char name[32];
+	struct tailor_address address;
+};
+
+/* Copied by tailor_proxy_start(); what it points to must outlive the proxy. */
+struct tailor_proxy_options {
+	struct tailor_address listen;
+	struct tailor_proxy_server server[TAILOR_PROXY_SERVERS_MAX];
+	unsigned int servers; /* server[0] is active first */
+	unsigned int workers; /* 1..TAILOR_PROXY_WORKERS_MAX */
+	unsigned int connections_max; /* clients, all workers together; one more is answered 503 and closed */
+
+	int failover_on_gc;
+	uint32_t replay_methods; /* bit 1 << enum http1_method: may be sent twice */
+	unsigned int replay_attempts_max; /* attempts of one request in all, 1..TAILOR_ATTEMPTS_MAX */
+
+	size_t head_bytes_max;
+	uint64_t connect_timeout_ns;
+	uint64_t response_timeout_ns; /* request sent to response head */
+	uint64_t idle_timeout_ns;     /* client keep-alive, and between bytes of a message */
+
+	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
+	const struct tailor_channel *channels;  /* one request channel per worker */
+};
+
+struct tailor_proxy;
+
+/*
+ * Listens and starts the workers. Returns 0 and *ret_proxy when every worker serves, or a negative errno
+ * with one line and the remedy in `error` (-EADDRINUSE: the port is taken; -EPERM: io_uring disabled; ...) and nothing
+ * left behind.
+ */
+int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor_proxy **ret_proxy, char *error, size_t error_size);
+
+/* The address that it listens on, with the real port where 0 was asked for. */
+struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy);
+
+/* Thread ids of the workers; returns how many. */
+size_t tailor_proxy_workers(const struct tailor_proxy *proxy, int ret_tids[TAILOR_PROXY_WORKERS_MAX]);
+
+/* Stops accepting, lets exchanges end until deadline_ns (CLOCK_MONOTONIC), closes the rest and frees. */
+void tailor_proxy_stop(struct tailor_proxy *proxy, uint64_t deadline_ns);
+
+/*
+ * Gives the workers the shared page and wakers of a server's JVM; both must stay valid until
+ * tailor_proxy_jvm_detach() has returned, which waits until no worker looks at them any more.
+ * Attaching replaces an earlier JVM of that server. One thread at a time.
+ */
+void tailor_proxy_jvm_attach(struct tailor_proxy *proxy, unsigned int server, struct tailor_jvm_page *page,
+                             const int wakers[TAILOR_JVM_WAKERS]);
+void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server);
+
+/* Why a request in flight at a server that stopped was not moved to the other. */
+enum tailor_not_moved {
+	TAILOR_NOT_MOVED_OFF,         /* failover is off */
+	TAILOR_NOT_MOVED_NO_BACKUP,   /* there is no other server */
+	TAILOR_NOT_MOVED_BOTH_PAUSED,
+	TAILOR_NOT_MOVED_METHOD,      /* not replayable by policy */
+	TAILOR_NOT_MOVED_BODY,        /* its body is not in the replay buffer */
+	TAILOR_NOT_MOVED_BEGUN,       /* the response had begun */
+	TAILOR_NOT_MOVED_ATTEMPTS,    /* attempts used up */
+	TAILOR_NOT_MOVED_DOWN,        /* the other server is down */
+	TAILOR_NOT_MOVED_REASONS,     /* how many there are */
+};
+
+/* The reason as a word for metrics and JSON ("both-paused"). Never NULL. */
+const char *tailor_not_moved_name(enum tailor_not_moved reason);
+
+struct tailor_proxy_server_status {
+	uint64_t requests;     /* attempts sent */
+	uint64_t responses;    /* complete ones */
+	uint64_t connects;
+	uint64_t connect_failures;
+	uint64_t pauses;       /* pause starts seen */
+	uint64_t moved_away;   /* requests moved to the other server when this one paused */
+	uint32_t in_flight;
+	uint32_t connections;
+	uint8_t agent;         /* a JVM is attached */
+	uint8_t paused;
+};
+
+/* A snapshot of the counters; sums over workers. Counters only grow. */
+struct tailor_proxy_status {
+	uint64_t requests;    /* REQUEST_ENDs written */
+	uint64_t refused;     /* answered by the proxy itself */
+	uint64_t client_gone;
+	uint64_t cut;
+	uint64_t failed_over; /* requests with more than one attempt because of a pause */
+	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
+	uint64_t stale_completions;
+	uint32_t clients;     /* connections now */
+	unsigned int active;  /* index of the active server */
+	unsigned int servers;
+	struct tailor_proxy_server_status server[TAILOR_PROXY_SERVERS_MAX];
+};
+void tailor_proxy_status(const struct tailor_proxy *proxy, struct tailor_proxy_status *ret_status);
+
+/* Makes the other server active by hand. Returns 0, -ENODEV when there is only one. Any thread. */
+int tailor_proxy_swap(struct tailor_proxy *proxy);
+
+#endif /* TAILOR_PROXY_PROXY_H */

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+static const struct command {
+	const char *name;
+	int (*run)(int argc, char **argv);
+	const char *summary;
+} commands[] = {
+	{NULL, NULL, NULL},
+};
+
+static void print_usage(FILE *out)
+{
+	fputs("Usage: tailor COMMAND [OPTION...]\n"
+	      "Finds out why requests to a JVM search server were slow, and keeps its pauses from the clients.\n\n",
+	      out);
+	for (const struct command *command = commands; command->name; command++)
+		fprintf(out, "  %-8s %s\n", command->name, command->summary);
+	fputs("\n`tailor COMMAND --help` explains a command. Start with `tailor doctor`, then `tailor proxy -c tailor.yaml`.\n", out);
+}
+
+int main(int argc, char **argv)
+{
+	if (argc < 2) {
+		print_usage(stderr);
+		return TAILOR_EXIT_USAGE;
+	}
+	if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 || strcmp(argv[1], "help") == 0) {
+		print_usage(stdout);
+		return TAILOR_EXIT_DONE;
+	}
+	if (strcmp(argv[1], "--version") == 0) {
+		puts("tailor " TAILOR_VERSION);
+		return TAILOR_EXIT_DONE;
+	}
+	argp_err_exit_status = TAILOR_EXIT_USAGE;
+	for (const struct command *command = commands; command->name; command++) {
+		char name[32];
+
+		if (strcmp(argv[1], command->name) != 0)
+			continue;
+		snprintf(name, sizeof(name), "tailor %s", command->name);
+		argv[1] = name;
+		return command->run(argc - 1, argv + 1);
+	}
+	fprintf(stderr, "tailor: there is no command \"%s\"; `tailor --help` lists them\n", argv[1]);
+	return TAILOR_EXIT_USAGE;
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The kernel's side of the recording: loads the BPF programs, maps their channels and the tag table,
+ * and says what this kernel allowed. The only room that links libbpf.
+ */
+#ifndef TAILOR_COLLECT_KERNEL_H
+#define TAILOR_COLLECT_KERNEL_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <tailor/channel.h>
+#include <tailor/tag.h>
+
+struct tailor_kernel;
+
+/* One probe: what it answers, whether it works here, and the remedy if it does not. Strings are static or live as long as the kernel. */
+struct tailor_probe {
+	const char *name;     /* "sched_switch" */
+	const char *question; /* "when a thread got a CPU and who had it before" */
+	int required;
+	int attached;
+	char reason[160];     /* why not, and what to do; "" when attached */
+};
+
+#define TAILOR_PROBES_MAX 16
+
+/*
+ * Loads and attaches. slots_per_cpu: events kept per CPU, a power of two (65536 are 4 MiB).
+ * Returns 0 and *ret_kernel (tailor_kernel_close() it), or a negative errno with one line in `error` that
+ * names what failed and the remedy: -EPERM (rights or lockdown), -ENOENT (no BTF in /sys/kernel/btf/vmlinux), -ENOMEM, ...
+ * A missing optional probe is not an error.
+ */
+int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, char *error, size_t error_size);
+void tailor_kernel_close(struct tailor_kernel *kernel);
+
+/* The tag table shared with the programs; TAILOR_TAGS entries; lives as long as the kernel. */
+struct tailor_tag *tailor_kernel_tags(struct tailor_kernel *kernel);
+
+/* The channels, one per possible CPU; returns how many. They live as long as the kernel. */
+size_t tailor_kernel_channels(struct tailor_kernel *kernel, const struct tailor_channel **ret_channels);
+
+/* What is attached; returns how many entries *ret_probes has. */
+size_t tailor_kernel_probes(const struct tailor_kernel *kernel, const struct tailor_probe **ret_probes);
+
+/* enum tailor_missing bits that follow from missing probes. */
+uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel);
+
+enum tailor_traced_role {
+	TAILOR_TRACED_SERVER = 1, /* receives on tagged connections bind its threads to requests */
+	TAILOR_TRACED_PROXY = 2,
+};
+
+/* Starts or stops recording events of a process (thread group id). Idempotent. Returns 0 or a negative errno (-E2BIG: too many). Any thread. */
+int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_traced_role role);
+int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid);
+
+/*
+ * What tailor_kernel_open() would find, without leaving anything loaded: for `tailor doctor`. Fills up to
+ * `size` probes and returns how many, or a negative errno with `error` as above when nothing can be loaded at all.
+ */
+int tailor_kernel_survey(struct tailor_probe *ret_probes, size_t size, char *error, size_t error_size);
+
+#endif /* TAILOR_COLLECT_KERNEL_H */

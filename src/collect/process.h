@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which process listens where, and what its threads are called: read from /proc. */
+#ifndef TAILOR_COLLECT_PROCESS_H
+#define TAILOR_COLLECT_PROCESS_H
+
+#include <stddef.h>
+#include <sys/types.h>
+#include "base/address.h"
+
+/*
+ * Finds the process that listens on the TCP address (also by a wildcard listener on that port, IPv4 or
+ * IPv6) in this network namespace. Returns 0 and *ret_pid; -ESRCH when nobody listens here (a remote
+ * server, or one that is down); -EACCES when a listener exists but its process may not be looked into.
+ * Walks /proc: milliseconds; not for the data path.
+ */
+int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid);
+
+/* Calls `found` for every thread of the process with its comm (at most 15 bytes). Returns 0 or a negative errno (-ESRCH). */
+int tailor_process_threads(pid_t pid, void (*found)(void *context, pid_t tid, const char *comm), void *context);
+
+#endif /* TAILOR_COLLECT_PROCESS_H */
