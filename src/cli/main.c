@@ -11,6 +11,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
+	{"check", tailor_command_check, "say what is wrong with a configuration, with line numbers"},
 	{NULL, NULL, NULL},
 };
 

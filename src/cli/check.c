@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <stdio.h>
+
+#include "cli/commands.h"
+#include "cli/config_file.h"
+
+struct check_arguments {
+	const char *config;
+};
+
+static const struct argp_option options[] = {
+	{"config", 'c', "FILE", 0, "The proxy's configuration (required)", 0},
+	{0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct check_arguments *arguments = state->input;
+
+	switch (key) {
+	case 'c': arguments->config = value; return 0;
+	case ARGP_KEY_ARG: argp_error(state, "unexpected \"%s\"; name the file with -c", value); return EINVAL;
+	case ARGP_KEY_END:
+		if (!arguments->config)
+			argp_error(state, "name the configuration: -c tailor.yaml");
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int tailor_command_check(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse_option, "-c FILE",
+		"Says what is wrong with a configuration, a line for each problem, and starts nothing.\v"
+		"Exit code 0: the file is good. 2: it is not.\n", NULL, NULL, NULL,
+	};
+	struct check_arguments arguments = {0};
+	struct tailor_config config;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+	if (cli_config_load(arguments.config, &config) != 0)
+		return TAILOR_EXIT_USAGE;
+	printf("%s: good (%zu %s, listening on %u)\n", arguments.config, config.servers,
+	       config.servers == 1 ? "server, no backup" : "servers", tailor_address_port(&config.listen));
+	return TAILOR_EXIT_DONE;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/config.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "base/units.h"
+#include "config/file.h"
+#include "config/lines.h"
+#include "http1/http1.h"
+
+#define FILE_BYTES_MAX (1 << 20)
+
+struct validation {
+	const struct config_lines *lines;
+	tailor_config_complaint *complain;
+	void *context;
+	unsigned int complaints;
+};
+
+__attribute__((format(printf, 3, 4))) static void complain(struct validation *validation, const char *path, const char *format, ...)
+{
+	char text[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(text, sizeof(text), format, arguments);
+	va_end(arguments);
+	validation->complain(validation->context, config_lines_of(validation->lines, path), text);
+	validation->complaints++;
+}
+
+static void take_duration(struct validation *validation, const char *path, const char *text, uint64_t min_ns, uint64_t *value)
+{
+	uint64_t ns;
+
+	if (!text)
+		return;
+	if (tailor_parse_duration(text, &ns) != 0)
+		complain(validation, path, "%s: \"%s\" is not a duration; write a number with a unit, like 250us, 5ms or 2s", path, text);
+	else if (ns < min_ns)
+		complain(validation, path, "%s: \"%s\" is too short; at least 1us", path, text);
+	else
+		*value = ns;
+}
+
+static void take_size(struct validation *validation, const char *path, const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+	uint64_t bytes;
+
+	if (!text)
+		return;
+	if (tailor_parse_size(text, &bytes) != 0)
+		complain(validation, path, "%s: \"%s\" is not a size; write a number with a unit, like 64KiB or 256MiB", path, text);
+	else if (bytes < min || bytes > max)
+		complain(validation, path, "%s: \"%s\" is out of range; from %llu to %llu bytes", path, text,
+		         (unsigned long long)min, (unsigned long long)max);
+	else
+		*value = bytes;
+}
+
+static void take_number(struct validation *validation, const char *path, const uint32_t *number, uint32_t min, uint32_t max, uint32_t *value)
+{
+	if (!number)
+		return;
+	if (*number < min || *number > max)
+		complain(validation, path, "%s: %u is out of range; from %u to %u", path, *number, min, max);
+	else
+		*value = *number;
+}
+
+static void take_path(struct validation *validation, const char *path, const char *text, size_t max, char *value)
+{
+	if (!text)
+		return;
+	if (!text[0])
+		complain(validation, path, "%s: is empty; name a path", path);
+	else if (strlen(text) >= max)
+		complain(validation, path, "%s: the path is %zu bytes long, the system allows %zu; choose a shorter one", path,
+		         strlen(text), max - 1);
+	else
+		memcpy(value, text, strlen(text) + 1);
+}
+
+/* An address to listen on or connect to. */
+static void take_address(struct validation *validation, const char *path, const char *text, bool allow_unix, bool allow_port_0,
+                         struct tailor_address *value)
+{
+	int error = tailor_address_parse(text, value);
+
+	if (error == -ENAMETOOLONG)
+		complain(validation, path, "%s: the socket path is longer than the %zu bytes the system allows; choose a shorter one",
+		         path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	else if (error || (!allow_unix && value->storage.ss_family == AF_UNIX))
+		complain(validation, path, "%s: \"%s\" is not an address; write a numeric one with a port, like 127.0.0.1:9200%s", path,
+		         text, allow_unix ? ", or unix:PATH" : "");
+	else if (!allow_port_0 && value->storage.ss_family != AF_UNIX && tailor_address_port(value) == 0)
+		complain(validation, path, "%s: \"%s\" has port 0; name the server's port", path, text);
+}
+
+static bool is_name(const char *text)
+{
+	if (!text[0] || strlen(text) >= TAILOR_CONFIG_NAME_BYTES)
+		return false;
+	for (; *text; text++) {
+		if (!isalnum((unsigned char)*text) && !strchr("_.-", *text))
+			return false;
+	}
+	return true;
+}
+
+static void take_servers(struct validation *validation, const struct file_config *file, struct tailor_config *config)
+{
+	char path[64];
+
+	config->servers = file->servers_count;
+	for (unsigned int i = 0; i < file->servers_count; i++) {
+		struct tailor_config_server *server = &config->server[i];
+
+		snprintf(path, sizeof(path), "servers[%u].name", i);
+		if (is_name(file->servers[i].name))
+			memcpy(server->name, file->servers[i].name, strlen(file->servers[i].name) + 1);
+		else
+			complain(validation, path, "%s: \"%s\" is no name; use 1 to %d letters, digits, '_', '.' or '-'", path,
+			         file->servers[i].name, TAILOR_CONFIG_NAME_BYTES - 1);
+		snprintf(path, sizeof(path), "servers[%u].address", i);
+		take_address(validation, path, file->servers[i].address, false, false, &server->address);
+		for (unsigned int j = 0; j < i; j++) {
+			if (strcmp(file->servers[j].name, file->servers[i].name) == 0)
+				complain(validation, path, "servers: there are two named \"%s\"; give each its own name", server->name);
+			if (server->address.length == config->server[j].address.length &&
+			    memcmp(&server->address.storage, &config->server[j].address.storage, server->address.length) == 0)
+				complain(validation, path, "servers: \"%s\" and \"%s\" have the same address %s; a backup must be another server",
+				         file->servers[j].name, file->servers[i].name, file->servers[i].address);
+		}
+	}
+}
+
+static void take_optional_sections(struct validation *validation, const struct file_config *file, struct tailor_config *config)
+{
+	if (file->failover) {
+		if (file->failover->on)
+			config->failover_on_gc = *file->failover->on & 1;
+		if (file->failover->replay)
+			config->replay_methods = *file->failover->replay;
+	}
+	if (file->timelines) {
+		take_path(validation, "timelines.path", file->timelines->path, sizeof(config->timelines_path), config->timelines_path);
+		take_size(validation, "timelines.max_size", file->timelines->max_size, 1 << 20, UINT64_C(1) << 40,
+		          &config->timelines_bytes_max);
+	}
+	if (file->admin) {
+		config->has_admin = true;
+		take_address(validation, "admin.listen", file->admin->listen, true, true, &config->admin);
+		if (config->admin.length && !tailor_address_is_local(&config->admin))
+			complain(validation, "admin.listen", "admin.listen: \"%s\" is reachable from outside; use unix:PATH or a loopback address",
+			         file->admin->listen);
+	}
+	if (file->agent) {
+		config->has_agent = true;
+		take_path(validation, "agent.socket", file->agent->socket, sizeof(((struct sockaddr_un *)0)->sun_path),
+		          config->agent_socket);
+	}
+	if (file->timeouts) {
+		take_duration(validation, "timeouts.connect", file->timeouts->connect, TAILOR_NS_PER_US, &config->connect_timeout_ns);
+		take_duration(validation, "timeouts.response", file->timeouts->response, TAILOR_NS_PER_US, &config->response_timeout_ns);
+		take_duration(validation, "timeouts.idle", file->timeouts->idle, TAILOR_NS_PER_US, &config->idle_timeout_ns);
+	}
+}
+
+static void take_numbers(struct validation *validation, const struct file_config *file, struct tailor_config *config)
+{
+	uint32_t events_per_cpu = (uint32_t)config->events_per_cpu;
+	uint64_t head_bytes = config->head_bytes_max;
+
+	take_number(validation, "workers", file->workers, 1, TAILOR_CONFIG_WORKERS_MAX, &config->workers);
+	if (file->slow) {
+		take_duration(validation, "slow.threshold", file->slow->threshold, TAILOR_NS_PER_US, &config->slow_threshold_ns);
+		take_number(validation, "slow.baseline_one_in", file->slow->baseline_one_in, 0, UINT32_MAX, &config->baseline_one_in);
+	}
+	if (file->limits) {
+		take_number(validation, "limits.connections", file->limits->connections, 1, 1 << 20, &config->connections_max);
+		take_size(validation, "limits.head_size", file->limits->head_size, 1024, 64 << 10, &head_bytes);
+	}
+	if (file->trace) {
+		if (file->trace->kernel)
+			config->trace = (enum tailor_config_trace)*file->trace->kernel;
+		take_number(validation, "trace.events_per_cpu", file->trace->events_per_cpu, 1024, 1 << 22, &events_per_cpu);
+		if (events_per_cpu & (events_per_cpu - 1))
+			complain(validation, "trace.events_per_cpu", "trace.events_per_cpu: %u is not a power of two", events_per_cpu);
+	}
+	config->events_per_cpu = events_per_cpu;
+	config->head_bytes_max = head_bytes;
+}
+
+static void set_defaults(struct tailor_config *config)
+{
+	memset(config, 0, sizeof(*config));
+	config->workers = 1;
+	config->slow_threshold_ns = 5 * TAILOR_NS_PER_MS;
+	config->baseline_one_in = 1000;
+	config->failover_on_gc = true;
+	config->replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
+	strcpy(config->timelines_path, "./timelines");
+	config->timelines_bytes_max = UINT64_C(256) << 20;
+	config->connect_timeout_ns = TAILOR_NS_PER_S;
+	config->response_timeout_ns = 30 * TAILOR_NS_PER_S;
+	config->idle_timeout_ns = 60 * TAILOR_NS_PER_S;
+	config->connections_max = 1024;
+	config->head_bytes_max = 16 << 10;
+	config->trace = TAILOR_CONFIG_TRACE_AUTO;
+	config->events_per_cpu = 65536;
+}
+
+/* Turns libcyaml's words into ours: the thing, then the remedy. */
+static void complain_about_problem(struct validation *validation, const struct file_problem *problem)
+{
+	static const char unexpected[] = "Unexpected key: ";
+	static const char missing[] = "Missing required mapping field: ";
+	unsigned int line = problem->line;
+	char text[512];
+
+	if (strncmp(problem->text, unexpected, sizeof(unexpected) - 1) == 0) {
+		const char *key = problem->text + sizeof(unexpected) - 1;
+		unsigned int own = config_lines_of_key(validation->lines, key, line);
+
+		if (own)
+			line = own;
+		snprintf(text, sizeof(text), "unknown key \"%s\"; the README lists the keys", key);
+	} else if (strncmp(problem->text, missing, sizeof(missing) - 1) == 0) {
+		const char *key = problem->text + sizeof(missing) - 1;
+
+		/* libcyaml gives the place of the mapping's last key, also for the top. */
+		if (strcmp(key, "listen") == 0 || strcmp(key, "servers") == 0)
+			line = 1;
+		snprintf(text, sizeof(text), "the key \"%s\" is missing and has no default", key);
+	} else if (problem->field[0]) {
+		snprintf(text, sizeof(text), "%s: %s", problem->field, problem->text);
+	} else {
+		snprintf(text, sizeof(text), "%s", problem->text);
+	}
+	validation->complain(validation->context, line ? line : 1, text);
+	validation->complaints++;
+}
+
+static void validate(struct validation *validation, const char *text, size_t length, struct tailor_config *config)
+{
+	struct file_config *file = NULL;
+	struct file_problem problem;
+
+	if (file_config_load(text, length, &file, &problem) != 0) {
+		complain_about_problem(validation, &problem);
+		return;
+	}
+	take_address(validation, "listen", file->listen, false, true, &config->listen);
+	take_servers(validation, file, config);
+	take_numbers(validation, file, config);
+	take_optional_sections(validation, file, config);
+	file_config_free(file);
+}
+
+static int read_file(const char *path, char **ret_text, size_t *ret_length)
+{
+	cleanup_fclose FILE *file = fopen(path, "re");
+	cleanup_free char *text = NULL;
+	size_t length;
+
+	if (!file)
+		return -errno;
+	text = malloc(FILE_BYTES_MAX);
+	if (!text)
+		return -ENOMEM;
+	length = fread(text, 1, FILE_BYTES_MAX, file);
+	if (ferror(file))
+		return errno ? -errno : -EIO;
+	if (length == FILE_BYTES_MAX)
+		return -EFBIG;
+	*ret_text = take_pointer(text);
+	*ret_length = length;
+	return 0;
+}
+
+int tailor_config_load(const char *path, struct tailor_config *ret_config, tailor_config_complaint *complaint, void *context)
+{
+	struct validation validation = {.complain = complaint, .context = context};
+	struct config_lines *lines = NULL;
+	cleanup_free char *text = NULL;
+	const char *duplicate;
+	char problem[256];
+	unsigned int line = 0;
+	size_t length = 0;
+	int error = read_file(path, &text, &length);
+
+	if (error) {
+		snprintf(problem, sizeof(problem), "cannot be read: %s", strerror(-error));
+		complaint(context, 0, problem);
+		return error;
+	}
+	set_defaults(ret_config);
+	error = config_lines_open(text, length, &lines, &line, problem, sizeof(problem));
+	if (error) {
+		complaint(context, line, error == -ENOMEM ? "not enough memory" : problem);
+		return error;
+	}
+	validation.lines = lines;
+	duplicate = config_lines_duplicate(lines, &line);
+	if (config_lines_empty(lines))
+		complaint(context, 1, "has no settings; the least is `listen: ADDRESS` and `servers: [{name: NAME, address: ADDRESS}]`");
+	else if (duplicate) {
+		snprintf(problem, sizeof(problem), "key \"%.100s\" stands twice; remove one", duplicate);
+		complaint(context, line, problem);
+	} else {
+		validate(&validation, text, length, ret_config);
+		config_lines_close(lines);
+		return validation.complaints ? -EINVAL : 0;
+	}
+	config_lines_close(lines);
+	return -EINVAL;
+}

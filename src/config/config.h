@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The proxy's configuration: YAML, validated whole before anything starts. Values carry their units,
+ * unknown keys are refused, every complaint names its line.
+ */
+#ifndef TAILOR_CONFIG_CONFIG_H
+#define TAILOR_CONFIG_CONFIG_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/address.h"
+
+#define TAILOR_CONFIG_SERVERS_MAX 2
+#define TAILOR_CONFIG_WORKERS_MAX 16
+#define TAILOR_CONFIG_NAME_BYTES 32
+#define TAILOR_CONFIG_PATH_BYTES 4096
+
+enum tailor_config_trace {
+	TAILOR_CONFIG_TRACE_AUTO = 0,     /* trace if this host allows it, else say so and serve */
+	TAILOR_CONFIG_TRACE_OFF = 1,
+	TAILOR_CONFIG_TRACE_REQUIRED = 2, /* refuse to start without it */
+};
+
+struct tailor_config_server {
+	char name[TAILOR_CONFIG_NAME_BYTES];
+	struct tailor_address address;
+};
+
+/* Owned by value. Paths are as written; a relative one is relative to the working directory. */
+struct tailor_config {
+	struct tailor_address listen;
+	struct tailor_config_server server[TAILOR_CONFIG_SERVERS_MAX];
+	size_t servers;
+	unsigned int workers;
+
+	uint64_t slow_threshold_ns;
+	uint32_t baseline_one_in; /* 0: none */
+
+	bool failover_on_gc;
+	uint32_t replay_methods; /* bits 1 << enum http1_method */
+
+	char timelines_path[TAILOR_CONFIG_PATH_BYTES];
+	uint64_t timelines_bytes_max;
+
+	bool has_admin;
+	struct tailor_address admin;
+
+	bool has_agent;
+	char agent_socket[TAILOR_CONFIG_PATH_BYTES];
+
+	uint64_t connect_timeout_ns;
+	uint64_t response_timeout_ns;
+	uint64_t idle_timeout_ns;
+	unsigned int connections_max;
+	size_t head_bytes_max;
+
+	enum tailor_config_trace trace;
+	size_t events_per_cpu; /* power of two */
+};
+
+/* One complaint: line is 1-based, 0 where there is none (unreadable file). Text is one line that names the thing and the remedy. */
+typedef void tailor_config_complaint(void *context, unsigned int line, const char *text);
+
+/*
+ * Reads and validates the file. Returns 0 and *ret_config, or -EINVAL (or a negative errno for a file
+ * that can't be read) after one or more complaints. No global state; any thread.
+ */
+int tailor_config_load(const char *path, struct tailor_config *ret_config, tailor_config_complaint *complain, void *context);
+
+#endif /* TAILOR_CONFIG_CONFIG_H */

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/file.h"
+
+#include <cyaml/cyaml.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "config/config.h"
+#include "http1/http1.h"
+
+/* Text longer than any value may sensibly be; values are judged by their own rules afterwards. */
+#define TEXT_MAX 5000
+#define OPTIONAL (CYAML_FLAG_POINTER | CYAML_FLAG_OPTIONAL)
+
+#define TEXT(name, structure) CYAML_FIELD_STRING_PTR(#name, OPTIONAL, structure, name, 0, TEXT_MAX)
+#define REQUIRED_TEXT(name, structure) CYAML_FIELD_STRING_PTR(#name, CYAML_FLAG_POINTER, structure, name, 0, TEXT_MAX)
+#define NUMBER(name, structure) CYAML_FIELD_UINT_PTR(#name, OPTIONAL, structure, name)
+#define SECTION(name) CYAML_FIELD_MAPPING_PTR(#name, OPTIONAL, struct file_config, name, name##_fields)
+
+static const cyaml_strval_t failover_causes[] = {{"gc", 1}};
+
+static const cyaml_strval_t replay_methods[] = {
+	{"GET", 1 << HTTP1_GET}, {"HEAD", 1 << HTTP1_HEAD},     {"POST", 1 << HTTP1_POST},
+	{"PUT", 1 << HTTP1_PUT}, {"DELETE", 1 << HTTP1_DELETE}, {"OPTIONS", 1 << HTTP1_OPTIONS},
+};
+
+static const cyaml_strval_t trace_modes[] = {
+	{"auto", TAILOR_CONFIG_TRACE_AUTO},
+	{"off", TAILOR_CONFIG_TRACE_OFF},
+	{"required", TAILOR_CONFIG_TRACE_REQUIRED},
+};
+
+static const cyaml_schema_field_t server_fields[] = {
+	REQUIRED_TEXT(name, struct file_server),
+	REQUIRED_TEXT(address, struct file_server),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t server_value = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_DEFAULT, struct file_server, server_fields),
+};
+
+static const cyaml_schema_field_t slow_fields[] = {
+	TEXT(threshold, struct file_slow),
+	NUMBER(baseline_one_in, struct file_slow),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t failover_fields[] = {
+	CYAML_FIELD_FLAGS_PTR("on", OPTIONAL | CYAML_FLAG_STRICT, struct file_failover, on, failover_causes,
+                              CYAML_ARRAY_LEN(failover_causes)),
+	CYAML_FIELD_FLAGS_PTR("replay", OPTIONAL | CYAML_FLAG_STRICT, struct file_failover, replay, replay_methods,
+                              CYAML_ARRAY_LEN(replay_methods)),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t timelines_fields[] = {
+	TEXT(path, struct file_timelines),
+	TEXT(max_size, struct file_timelines),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t admin_fields[] = {
+	REQUIRED_TEXT(listen, struct file_admin),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t agent_fields[] = {
+	REQUIRED_TEXT(socket, struct file_agent),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t timeouts_fields[] = {
+	TEXT(connect, struct file_timeouts),
+	TEXT(response, struct file_timeouts),
+	TEXT(idle, struct file_timeouts),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t limits_fields[] = {
+	NUMBER(connections, struct file_limits),
+	TEXT(head_size, struct file_limits),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t trace_fields[] = {
+	CYAML_FIELD_ENUM_PTR("kernel", OPTIONAL | CYAML_FLAG_STRICT, struct file_trace, kernel, trace_modes,
+                             CYAML_ARRAY_LEN(trace_modes)),
+	NUMBER(events_per_cpu, struct file_trace),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t config_fields[] = {
+	REQUIRED_TEXT(listen, struct file_config),
+	CYAML_FIELD_SEQUENCE("servers", CYAML_FLAG_POINTER, struct file_config, servers, &server_value, 1,
+                             TAILOR_CONFIG_SERVERS_MAX),
+	NUMBER(workers, struct file_config),
+	SECTION(slow),
+	SECTION(failover),
+	SECTION(timelines),
+	SECTION(admin),
+	SECTION(agent),
+	SECTION(timeouts),
+	SECTION(limits),
+	SECTION(trace),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t config_value = {
+	CYAML_VALUE_MAPPING(CYAML_FLAG_POINTER, struct file_config, config_fields),
+};
+
+/* libcyaml tells what is wrong only in its log: the reason first, then the places from the inside out. */
+static void collect_problem(cyaml_log_t level, void *context, const char *format, va_list arguments)
+{
+	struct file_problem *problem = context;
+	char text[256];
+	char *message, *place;
+
+	(void)level;
+	/* The format is libcyaml's own. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wformat-nonliteral"
+	vsnprintf(text, sizeof(text), format, arguments);
+#pragma GCC diagnostic pop
+	text[strcspn(text, "\n")] = '\0';
+	message = strncmp(text, "Load: ", 6) == 0 ? text + 6 : text;
+	if (!problem->text[0]) {
+		snprintf(problem->text, sizeof(problem->text), "%s", message);
+		return;
+	}
+	place = strstr(text, "(line: ");
+	if (place && problem->line == 0)
+		sscanf(place, "(line: %u", &problem->line);
+	if (!problem->field[0])
+		sscanf(message, " in mapping field '%63[^']'", problem->field);
+}
+
+static cyaml_config_t loader(struct file_problem *problem)
+{
+	return (cyaml_config_t){.log_fn = problem ? collect_problem : NULL,
+	                        .log_ctx = problem,
+	                        .mem_fn = cyaml_mem,
+	                        .log_level = CYAML_LOG_WARNING,
+	                        .flags = CYAML_CFG_NO_ALIAS};
+}
+
+int file_config_load(const char *text, unsigned long length, struct file_config **ret_file, struct file_problem *ret_problem)
+{
+	cyaml_config_t config = loader(ret_problem);
+	cyaml_err_t error;
+
+	memset(ret_problem, 0, sizeof(*ret_problem));
+	*ret_file = NULL;
+	error = cyaml_load_data((const uint8_t *)text, length, &config, &config_value, (cyaml_data_t **)ret_file, NULL);
+	if (error == CYAML_ERR_OOM)
+		return -ENOMEM;
+	if (error != CYAML_OK && !ret_problem->text[0])
+		snprintf(ret_problem->text, sizeof(ret_problem->text), "%s", cyaml_strerror(error));
+	return error == CYAML_OK ? 0 : -EINVAL;
+}
+
+void file_config_free(struct file_config *file)
+{
+	cyaml_config_t config = loader(NULL);
+
+	if (file)
+		cyaml_free(&config, &config_value, file, 0);
+}

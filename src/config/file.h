@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The config file as libcyaml loads it: structure and types are checked, values with units are still
+ * text. Absent optional strings are NULL.
+ */
+#ifndef TAILOR_CONFIG_FILE_H
+#define TAILOR_CONFIG_FILE_H
+
+#include <stdint.h>
+
+struct file_server {
+	char *name;
+	char *address;
+};
+
+struct file_slow {
+	char *threshold;
+	uint32_t *baseline_one_in;
+};
+
+struct file_failover {
+	uint32_t *on;     /* bit 0: gc */
+	uint32_t *replay; /* bits 1 << enum http1_method */
+};
+
+struct file_timelines {
+	char *path;
+	char *max_size;
+};
+
+struct file_admin {
+	char *listen;
+};
+
+struct file_agent {
+	char *socket;
+};
+
+struct file_timeouts {
+	char *connect;
+	char *response;
+	char *idle;
+};
+
+struct file_limits {
+	uint32_t *connections;
+	char *head_size;
+};
+
+struct file_trace {
+	int *kernel; /* enum tailor_config_trace */
+	uint32_t *events_per_cpu;
+};
+
+struct file_config {
+	char *listen;
+	struct file_server *servers;
+	unsigned int servers_count;
+	uint32_t *workers;
+	struct file_slow *slow;
+	struct file_failover *failover;
+	struct file_timelines *timelines;
+	struct file_admin *admin;
+	struct file_agent *agent;
+	struct file_timeouts *timeouts;
+	struct file_limits *limits;
+	struct file_trace *trace;
+};
+
+/* What libcyaml says about the first thing wrong. */
+struct file_problem {
+	char text[200];    /* its own words, "Unexpected key: foo" */
+	char field[64];    /* the innermost named field it was in, "" at the top */
+	unsigned int line; /* roughly where: of the key before an unknown one */
+};
+
+/* Loads text. Returns 0 and *ret_file (file_config_free() it), -EINVAL with *ret_problem, or -ENOMEM. */
+int file_config_load(const char *text, unsigned long length, struct file_config **ret_file, struct file_problem *ret_problem);
+void file_config_free(struct file_config *file);
+
+#endif /* TAILOR_CONFIG_FILE_H */

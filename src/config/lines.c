@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/lines.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <yaml.h>
+
+struct config_lines {
+	yaml_document_t document;
+};
+
+int config_lines_open(const char *text, size_t length, struct config_lines **ret_lines, unsigned int *ret_line,
+                      char *problem, size_t problem_size)
+{
+	struct config_lines *lines = calloc(1, sizeof(*lines));
+	yaml_parser_t parser;
+	int loaded;
+
+	if (!lines)
+		return -ENOMEM;
+	if (!yaml_parser_initialize(&parser)) {
+		free(lines);
+		return -ENOMEM;
+	}
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+	loaded = yaml_parser_load(&parser, &lines->document);
+	if (!loaded) {
+		*ret_line = (unsigned int)parser.problem_mark.line + 1;
+		snprintf(problem, problem_size, "%s", parser.problem ? parser.problem : "not YAML");
+	}
+	yaml_parser_delete(&parser);
+	if (!loaded) {
+		free(lines);
+		return -EINVAL;
+	}
+	*ret_lines = lines;
+	return 0;
+}
+
+void config_lines_close(struct config_lines *lines)
+{
+	if (!lines)
+		return;
+	yaml_document_delete(&lines->document);
+	free(lines);
+}
+
+static yaml_document_t *document_of(const struct config_lines *lines)
+{
+	/* libyaml's accessors take a non-const document but do not change it. */
+	return (yaml_document_t *)&lines->document;
+}
+
+static int scalar_is(const yaml_node_t *node, const char *text, size_t length)
+{
+	return node && node->type == YAML_SCALAR_NODE && node->data.scalar.length == length &&
+	       memcmp(node->data.scalar.value, text, length) == 0;
+}
+
+static unsigned int line_of(const yaml_node_t *node)
+{
+	return (unsigned int)node->start_mark.line + 1;
+}
+
+int config_lines_empty(const struct config_lines *lines)
+{
+	const yaml_node_t *root = yaml_document_get_root_node(document_of(lines));
+
+	return !root || root->type != YAML_MAPPING_NODE;
+}
+
+static yaml_node_t *mapping_value(yaml_document_t *document, const yaml_node_t *mapping, const char *key, size_t length)
+{
+	if (mapping->type != YAML_MAPPING_NODE)
+		return NULL;
+	for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < mapping->data.mapping.pairs.top; pair++) {
+		if (scalar_is(yaml_document_get_node(document, pair->key), key, length))
+			return yaml_document_get_node(document, pair->value);
+	}
+	return NULL;
+}
+
+static yaml_node_t *sequence_item(yaml_document_t *document, const yaml_node_t *sequence, unsigned long index)
+{
+	if (sequence->type != YAML_SEQUENCE_NODE ||
+	    index >= (unsigned long)(sequence->data.sequence.items.top - sequence->data.sequence.items.start))
+		return NULL;
+	return yaml_document_get_node(document, sequence->data.sequence.items.start[index]);
+}
+
+unsigned int config_lines_of(const struct config_lines *lines, const char *path)
+{
+	yaml_document_t *document = document_of(lines);
+	const yaml_node_t *node = yaml_document_get_root_node(document);
+	unsigned int line = 1;
+
+	while (node) {
+		size_t length = strcspn(path, ".[");
+
+		line = line_of(node);
+		if (*path == '\0')
+			break;
+		if (*path == '[') {
+			char *end;
+
+			node = sequence_item(document, node, strtoul(path + 1, &end, 10));
+			path = end + 1;
+		} else {
+			node = mapping_value(document, node, path, length);
+			path += length;
+		}
+		if (*path == '.')
+			path++;
+	}
+	return line;
+}
+
+unsigned int config_lines_of_key(const struct config_lines *lines, const char *key, unsigned int from_line)
+{
+	yaml_document_t *document = document_of(lines);
+
+	for (int i = 1;; i++) {
+		const yaml_node_t *node = yaml_document_get_node(document, i);
+
+		if (!node)
+			return 0;
+		if (node->type != YAML_MAPPING_NODE || node->end_mark.line + 1 < from_line)
+			continue;
+		for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
+			const yaml_node_t *name = yaml_document_get_node(document, pair->key);
+
+			if (scalar_is(name, key, strlen(key)) && line_of(name) >= from_line)
+				return line_of(name);
+		}
+	}
+}
+
+/* The name of a key that stands twice in this mapping, with the line of the second. */
+static const char *mapping_duplicate(yaml_document_t *document, const yaml_node_t *mapping, unsigned int *ret_line)
+{
+	const yaml_node_pair_t *start = mapping->data.mapping.pairs.start;
+
+	for (const yaml_node_pair_t *pair = start; pair < mapping->data.mapping.pairs.top; pair++) {
+		const yaml_node_t *name = yaml_document_get_node(document, pair->key);
+
+		if (!name || name->type != YAML_SCALAR_NODE)
+			continue;
+		for (const yaml_node_pair_t *earlier = start; earlier < pair; earlier++) {
+			if (scalar_is(yaml_document_get_node(document, earlier->key),
+			              (const char *)name->data.scalar.value, name->data.scalar.length)) {
+				*ret_line = line_of(name);
+				return (const char *)name->data.scalar.value;
+			}
+		}
+	}
+	return NULL;
+}
+
+const char *config_lines_duplicate(const struct config_lines *lines, unsigned int *ret_line)
+{
+	yaml_document_t *document = document_of(lines);
+
+	for (int i = 1;; i++) {
+		const yaml_node_t *node = yaml_document_get_node(document, i);
+		const char *name;
+
+		if (!node)
+			return NULL;
+		if (node->type != YAML_MAPPING_NODE)
+			continue;
+		name = mapping_duplicate(document, node, ret_line);
+		if (name)
+			return name;
+	}
+}

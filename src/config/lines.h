@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Where things stand in a YAML file. libcyaml checks and loads; it reports the place of an unknown
+ * key as that of the key before and forgets places once loaded, so complaints take theirs from here.
+ */
+#ifndef TAILOR_CONFIG_LINES_H
+#define TAILOR_CONFIG_LINES_H
+
+#include <stddef.h>
+
+struct config_lines;
+
+/* Parses text. Returns 0, -EINVAL with *ret_line and `problem` (what YAML's own parser says), or -ENOMEM. */
+int config_lines_open(const char *text, size_t length, struct config_lines **ret_lines, unsigned int *ret_line,
+                      char *problem, size_t problem_size);
+void config_lines_close(struct config_lines *lines);
+
+/* 1 when the document is empty or its top is not a mapping. */
+int config_lines_empty(const struct config_lines *lines);
+
+/* Line (1-based) of the value at a path like "slow.threshold" or "servers[1].name"; of its nearest existing parent if it is missing; at least 1. */
+unsigned int config_lines_of(const struct config_lines *lines, const char *path);
+
+/* Line of the first key with this name in a mapping that ends at or after `from_line`; 0 if there is none. */
+unsigned int config_lines_of_key(const struct config_lines *lines, const char *key, unsigned int from_line);
+
+/* A key that stands twice in one mapping: returns its name (as long as lines live) and *ret_line of the second, or NULL. */
+const char *config_lines_duplicate(const struct config_lines *lines, unsigned int *ret_line);
+
+#endif /* TAILOR_CONFIG_LINES_H */

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "config/config.h"
+#include "http1/http1.h"
+
+#define SERVERS "servers:\n  - {name: a, address: 127.0.0.1:9201}\n  - {name: b, address: 127.0.0.1:9202}\n"
+#define GOOD "listen: 127.0.0.1:8080\n" SERVERS
+
+struct complaints {
+	unsigned int count;
+	unsigned int line;
+	char text[1024];
+};
+
+static void keep_first(void *context, unsigned int line, const char *text)
+{
+	struct complaints *complaints = context;
+
+	if (complaints->count++ == 0) {
+		complaints->line = line;
+		snprintf(complaints->text, sizeof(complaints->text), "%s", text);
+	}
+	assert_null(strchr(text, '\n'));
+}
+
+static int load(const char *text, struct tailor_config *ret_config, struct complaints *ret_complaints)
+{
+	char path[] = "/tmp/tailor-config-XXXXXX";
+	int fd = mkstemp(path);
+	int error;
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	close(fd);
+	memset(ret_complaints, 0, sizeof(*ret_complaints));
+	error = tailor_config_load(path, ret_config, keep_first, ret_complaints);
+	unlink(path);
+	return error;
+}
+
+static void the_smallest_config_gets_the_defaults(void **state)
+{
+	struct complaints complaints;
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(load("listen: 127.0.0.1:0\nservers: [{name: a, address: '127.0.0.1:9201'}]\n", &config, &complaints), 0);
+	assert_int_equal(complaints.count, 0);
+	assert_int_equal(config.servers, 1);
+	assert_int_equal(config.workers, 1);
+	assert_int_equal(config.slow_threshold_ns, 5000000);
+	assert_true(config.failover_on_gc);
+	assert_int_equal(config.replay_methods, 1 << HTTP1_GET | 1 << HTTP1_HEAD);
+	assert_false(config.has_admin);
+	assert_false(config.has_agent);
+	assert_string_equal(config.timelines_path, "./timelines");
+}
+
+static void every_key_reaches_its_field(void **state)
+{
+	static const char text[] = GOOD "workers: 2\n"
+	                                "slow: {threshold: 7ms, baseline_one_in: 10}\n"
+	                                "failover: {on: [], replay: [GET, POST]}\n"
+	                                "timelines: {path: /x/y, max_size: 2MiB}\n"
+	                                "admin: {listen: \"unix:./admin.sock\"}\n"
+	                                "agent: {socket: ./agent.sock}\n"
+	                                "timeouts: {connect: 100ms, response: 2s, idle: 1m}\n"
+	                                "limits: {connections: 7, head_size: 8KiB}\n"
+	                                "trace: {kernel: required, events_per_cpu: 4096}\n";
+	struct complaints complaints;
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(load(text, &config, &complaints), 0);
+	assert_int_equal(config.servers, 2);
+	assert_string_equal(config.server[1].name, "b");
+	assert_int_equal(tailor_address_port(&config.server[1].address), 9202);
+	assert_int_equal(config.workers, 2);
+	assert_int_equal(config.slow_threshold_ns, 7000000);
+	assert_int_equal(config.baseline_one_in, 10);
+	assert_false(config.failover_on_gc);
+	assert_int_equal(config.replay_methods, 1 << HTTP1_GET | 1 << HTTP1_POST);
+	assert_string_equal(config.timelines_path, "/x/y");
+	assert_int_equal(config.timelines_bytes_max, 2 << 20);
+	assert_true(config.has_admin);
+	assert_true(config.has_agent);
+	assert_string_equal(config.agent_socket, "./agent.sock");
+	assert_int_equal(config.connect_timeout_ns, 100000000);
+	assert_int_equal(config.response_timeout_ns, 2000000000);
+	assert_int_equal(config.idle_timeout_ns, 60000000000);
+	assert_int_equal(config.connections_max, 7);
+	assert_int_equal(config.head_bytes_max, 8192);
+	assert_int_equal(config.trace, TAILOR_CONFIG_TRACE_REQUIRED);
+	assert_int_equal(config.events_per_cpu, 4096);
+}
+
+static void each_mistake_is_named_with_its_line(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned int line;
+		const char *says; /* must be part of the complaint */
+	} cases[] = {
+		{"", 1, "no settings"},
+		{"just text", 1, "no settings"},
+		{"listen: [1", 2, "did not find"},
+		{SERVERS, 1, "\"listen\" is missing"},
+		{"listen: 127.0.0.1:8080\n", 1, "\"servers\" is missing"},
+		{GOOD "slwo: {threshold: 5ms}\n", 5, "unknown key \"slwo\""},
+		{GOOD "slow:\n  threshold: 5ms\n  basline: 3\n", 7, "unknown key \"basline\""},
+		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a}\n", 3, "\"address\" is missing"},
+		{GOOD "slow:\n  threshold: 5\n", 6, "\"5\" is not a duration"},
+		{GOOD "slow:\n  threshold: 5MB\n", 6, "\"5MB\" is not a duration"},
+		{GOOD "timelines:\n  path: x\n  max_size: 5ms\n", 7, "\"5ms\" is not a size"},
+		{GOOD "timelines: {max_size: 1KiB}\n", 5, "out of range"},
+		{GOOD "workers: 0\n", 5, "workers: 0 is out of range"},
+		{GOOD "workers: -1\n", 5, "workers"},
+		{GOOD "workers: many\n", 5, "workers"},
+		{GOOD "failover: {on: [gcc]}\n", 5, "gcc"},
+		{GOOD "failover: {replay: [BREW]}\n", 5, "BREW"},
+		{GOOD "trace: {kernel: maybe}\n", 5, "maybe"},
+		{GOOD "trace: {events_per_cpu: 5000}\n", 5, "power of two"},
+		{GOOD "admin: {listen: 0.0.0.0:9000}\n", 5, "reachable from outside"},
+		{GOOD "listen: 127.0.0.1:1\n", 5, "\"listen\" stands twice"},
+		{"listen: localhost:8080\n" SERVERS, 1, "is not an address"},
+		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a, address: 127.0.0.1:1}\n  - {name: a, address: 127.0.0.1:2}\n", 4,
+		 "two named \"a\""},
+		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a, address: 127.0.0.1:1}\n  - {name: b, address: 127.0.0.1:1}\n", 4,
+		 "same address"},
+		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a, address: 127.0.0.1:0}\n", 3, "port 0"},
+		{"listen: 127.0.0.1:8080\nservers:\n  - {name: 'a b', address: 127.0.0.1:2}\n", 3, "is no name"},
+		{"listen: 127.0.0.1:8080\nservers: []\n", 2, "servers"},
+		{"listen: 127.0.0.1:8080\nservers: [{name: a, address: '127.0.0.1:1'}, {name: b, address: '127.0.0.1:2'}, {name: c, address: '127.0.0.1:3'}]\n", 2, "2 max"},
+		{GOOD "agent: {socket: /a/path/that/is/much/too/long/for/a/unix/socket/because/it/goes/on/and/on/until/the/limit/of/sun_path/is/passed.sock}\n", 5,
+		 "the system allows 107"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct complaints complaints;
+		struct tailor_config config;
+
+		assert_int_equal(load(cases[i].text, &config, &complaints), -EINVAL);
+		if (complaints.line != cases[i].line || !strstr(complaints.text, cases[i].says))
+			fail_msg("%s\ngave line %u: %s", cases[i].text, complaints.line, complaints.text);
+	}
+}
+
+static void several_mistakes_are_all_named(void **state)
+{
+	struct complaints complaints;
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(load(GOOD "workers: 99\nslow: {threshold: soon}\ntimeouts: {idle: 3}\n", &config, &complaints), -EINVAL);
+	assert_int_equal(complaints.count, 3);
+}
+
+static void a_file_that_is_not_there_says_why(void **state)
+{
+	struct complaints complaints = {0};
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(tailor_config_load("/nonexistent/tailor.yaml", &config, keep_first, &complaints), -ENOENT);
+	assert_int_equal(complaints.line, 0);
+	assert_non_null(strstr(complaints.text, "No such file"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_smallest_config_gets_the_defaults),
+		cmocka_unit_test(every_key_reaches_its_field),
+		cmocka_unit_test(each_mistake_is_named_with_its_line),
+		cmocka_unit_test(several_mistakes_are_all_named),
+		cmocka_unit_test(a_file_that_is_not_there_says_why),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
