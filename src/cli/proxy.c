@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <argp.h>
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/signalfd.h>
+#include <tailor/window.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cli/commands.h"
+#include "cli/config_file.h"
+#include "cli/proxy_run.h"
+#include "collect/process.h"
+
+/* Events a worker's channel holds: about 2,000 requests, which the observer reads every 20 ms. */
+#define REQUEST_SLOTS 32768
+#define REFRESH_MS 1000
+#define REFRESH_SOON_MS 50
+#define STOP_NS (5 * TAILOR_NS_PER_S)
+
+void proxy_say(const char *format, ...)
+{
+	char line[512];
+	va_list arguments;
+
+	va_start(arguments, format);
+	vsnprintf(line, sizeof(line), format, arguments);
+	va_end(arguments);
+	fprintf(stderr, "tailor: %s\n", line);
+}
+
+static int open_store(struct proxy_run *run)
+{
+	const char *path = run->config.timelines_path;
+	int error = tailor_store_writer_open(path, run->config.timelines_bytes_max, &run->store);
+
+	switch (error) {
+	case 0: return 0;
+	case -EBUSY: proxy_say("timelines.path: %s is being written by another tailor; stop it or choose another path", path); break;
+	case -EINVAL: proxy_say("timelines.path: %s is not a timeline store; choose an empty or new directory", path); break;
+	default: proxy_say("timelines.path: cannot open %s: %s; check the path, its rights and free space", path, strerror(-error));
+	}
+	return error;
+}
+
+static int open_channels(struct proxy_run *run)
+{
+	size_t bytes = sizeof(struct tailor_channel_head) + REQUEST_SLOTS * sizeof(struct tailor_event);
+
+	run->channel_bytes = bytes * run->config.workers;
+	run->channel_memory = mmap(NULL, run->channel_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	run->channels = calloc(run->config.workers, sizeof(*run->channels));
+	if (run->channel_memory == MAP_FAILED || !run->channels) {
+		proxy_say("not enough memory for the request channels (%zu MiB); lower `workers`", run->channel_bytes >> 20);
+		return -ENOMEM;
+	}
+	for (unsigned int i = 0; i < run->config.workers; i++) {
+		struct tailor_channel_head *head = (void *)((char *)run->channel_memory + i * bytes);
+
+		run->channels[i] = (struct tailor_channel){head, (struct tailor_event *)(void *)(head + 1), REQUEST_SLOTS - 1};
+	}
+	return 0;
+}
+
+/* Kernel events if the config wants and the host gives them; else a tag table that nobody else reads. */
+static int open_kernel(struct proxy_run *run)
+{
+	int error = -ECANCELED;
+
+	snprintf(run->kernel_error, sizeof(run->kernel_error), "switched off by trace.kernel");
+	if (run->config.trace != TAILOR_CONFIG_TRACE_OFF)
+		error = tailor_kernel_open(run->config.events_per_cpu, &run->kernel, run->kernel_error, sizeof(run->kernel_error));
+	if (error == 0) {
+		run->tags = tailor_kernel_tags(run->kernel);
+		return 0;
+	}
+	if (run->config.trace == TAILOR_CONFIG_TRACE_REQUIRED) {
+		proxy_say("trace.kernel is `required`: %s", run->kernel_error);
+		return error;
+	}
+	run->own_tags = calloc(TAILOR_TAGS, sizeof(*run->own_tags));
+	if (!run->own_tags) {
+		proxy_say("not enough memory for the tag table");
+		return -ENOMEM;
+	}
+	run->tags = run->own_tags;
+	return 0;
+}
+
+static int open_hub(struct proxy_run *run)
+{
+	const struct tailor_jvm_events events = {proxy_servers_attached, proxy_servers_detached, proxy_servers_refused, run};
+	char text[256];
+	int error;
+
+	if (!run->config.has_agent)
+		return 0;
+	error = tailor_jvm_hub_open(run->config.agent_socket, &events, &run->hub, text, sizeof(text));
+	if (error)
+		proxy_say("agent.socket: %s", text);
+	return error;
+}
+
+static int start_proxy(struct proxy_run *run)
+{
+	const struct tailor_config *config = &run->config;
+	struct tailor_proxy_options options = {
+		.listen = config->listen,
+		.servers = (unsigned int)config->servers,
+		.workers = config->workers,
+		.connections_max = config->connections_max,
+		.failover_on_gc = config->failover_on_gc,
+		.replay_methods = config->replay_methods,
+		.replay_attempts_max = TAILOR_ATTEMPTS_MAX,
+		.head_bytes_max = config->head_bytes_max,
+		.connect_timeout_ns = config->connect_timeout_ns,
+		.response_timeout_ns = config->response_timeout_ns,
+		.idle_timeout_ns = config->idle_timeout_ns,
+		.tags = run->tags,
+		.channels = run->channels,
+	};
+	char text[256];
+	int error;
+
+	for (size_t i = 0; i < config->servers; i++) {
+		memcpy(options.server[i].name, config->server[i].name, sizeof(options.server[i].name));
+		options.server[i].address = config->server[i].address;
+	}
+	error = tailor_proxy_start(&options, &run->proxy, text, sizeof(text));
+	if (error)
+		proxy_say("%s", text);
+	return error;
+}
+
+static int start_observer(struct proxy_run *run)
+{
+	struct tailor_observer_options options = {
+		.request_channels = run->channels,
+		.workers = run->config.workers,
+		.connections_max = run->config.connections_max,
+		.servers = run->config.servers,
+		.slow = {run->config.slow_threshold_ns, run->config.baseline_one_in},
+		.store = run->store,
+	};
+	int error;
+
+	if (run->kernel) {
+		options.cpus = tailor_kernel_channels(run->kernel, &options.kernel_channels);
+		options.missing = tailor_kernel_missing(run->kernel);
+	} else {
+		options.missing = TAILOR_MISSING_KERNEL;
+	}
+	if (run->config.servers < 2)
+		options.missing |= TAILOR_MISSING_BACKUP;
+	for (size_t i = 0; i < run->config.servers; i++) {
+		options.server[i].name = run->config.server[i].name;
+		options.server[i].port = tailor_address_port(&run->config.server[i].address);
+	}
+	error = tailor_observer_start(&options, &run->observer);
+	if (error)
+		proxy_say("cannot start the observer: %s", strerror(-error));
+	return error;
+}
+
+static int start_admin(struct proxy_run *run)
+{
+	char text[256];
+	int error;
+
+	if (!run->config.has_admin)
+		return 0;
+	error = tailor_admin_start(&run->config.admin, proxy_status_answer, run, &run->admin, text, sizeof(text));
+	if (error)
+		proxy_say("%s", text);
+	return error;
+}
+
+/* What is taken first is what others must not see half-started: the listening port comes last but for what needs it. */
+static int start(struct proxy_run *run)
+{
+	int error;
+
+	if ((error = open_store(run)) || (error = open_channels(run)) || (error = open_kernel(run)) || (error = open_hub(run)) ||
+	    (error = start_proxy(run)) || (error = start_observer(run)) || (error = start_admin(run)))
+		return error;
+	if (run->kernel)
+		tailor_kernel_trace(run->kernel, getpid(), TAILOR_TRACED_PROXY);
+	return 0;
+}
+
+static void stop(struct proxy_run *run)
+{
+	tailor_admin_stop(run->admin);
+	if (run->proxy)
+		tailor_proxy_stop(run->proxy, tailor_clock_ns() + STOP_NS);
+	if (run->observer)
+		tailor_observer_stop(run->observer);
+	run->proxy = NULL;
+	run->observer = NULL;
+	proxy_servers_release(run);
+	if (run->hub)
+		tailor_jvm_hub_close(run->hub);
+	if (run->kernel)
+		tailor_kernel_close(run->kernel);
+	tailor_store_writer_close(run->store);
+	if (run->channel_memory && run->channel_memory != MAP_FAILED)
+		munmap(run->channel_memory, run->channel_bytes);
+	free(run->channels);
+	free(run->own_tags);
+}
+
+/* Says once, at the start, what the timelines will lack and how to get it. */
+static void say_what_is_missing(const struct proxy_run *run)
+{
+	const struct tailor_probe *probes;
+	size_t count;
+
+	if (!run->kernel)
+		proxy_say("without kernel events: %s", run->kernel_error);
+	count = run->kernel ? tailor_kernel_probes(run->kernel, &probes) : 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!probes[i].attached)
+			proxy_say("without probe %s: %s", probes[i].name, probes[i].reason);
+	}
+	if (!run->hub)
+		proxy_say("without JVM events and failover on GC: configure agent.socket and start the JVM with the agent");
+	if (run->config.servers < 2)
+		proxy_say("without a backup: requests cannot be moved during a pause; configure a second server");
+}
+
+static int signals_open(void)
+{
+	sigset_t signals;
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigaddset(&signals, SIGHUP);
+	signal(SIGPIPE, SIG_IGN);
+	/* Before any thread starts, so that all inherit it. */
+	pthread_sigmask(SIG_BLOCK, &signals, NULL);
+	return signalfd(-1, &signals, SFD_CLOEXEC);
+}
+
+/* 1 when it is time to stop. */
+static int take_signal(int fd)
+{
+	struct signalfd_siginfo information;
+
+	if (read(fd, &information, sizeof(information)) != (ssize_t)sizeof(information))
+		return 0;
+	if (information.ssi_signo == SIGHUP) {
+		proxy_say("reloading is not supported yet: restart to use a changed configuration");
+		return 0;
+	}
+	return 1;
+}
+
+static void serve(struct proxy_run *run, int signals)
+{
+	struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = run->hub ? tailor_jvm_hub_fd(run->hub) : -1, .events = POLLIN}};
+	uint64_t refreshed_ns = 0;
+
+	for (;;) {
+		int unsettled = proxy_servers_unsettled(run);
+		int wait_ms = unsettled ? REFRESH_SOON_MS : REFRESH_MS;
+
+		if (tailor_clock_ns() - refreshed_ns >= (uint64_t)wait_ms * TAILOR_NS_PER_MS) {
+			proxy_servers_refresh(run);
+			refreshed_ns = tailor_clock_ns();
+		}
+		if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
+			return;
+		if ((fds[0].revents & POLLIN) && take_signal(signals))
+			return;
+		if (fds[1].revents & POLLIN)
+			tailor_jvm_hub_dispatch(run->hub);
+	}
+}
+
+struct proxy_arguments {
+	const char *config;
+};
+
+static const struct argp_option options[] = {
+	{"config", 'c', "FILE", 0, "The configuration (required); `tailor check -c FILE` judges it without starting anything", 0},
+	{0},
+};
+
+static error_t parse_option(int key, char *value, struct argp_state *state)
+{
+	struct proxy_arguments *arguments = state->input;
+
+	switch (key) {
+	case 'c': arguments->config = value; return 0;
+	case ARGP_KEY_ARG: argp_error(state, "unexpected \"%s\"; name the configuration with -c", value); return EINVAL;
+	case ARGP_KEY_END:
+		if (!arguments->config)
+			argp_error(state, "name the configuration: -c tailor.yaml");
+		return 0;
+	default: return ARGP_ERR_UNKNOWN;
+	}
+}
+
+int tailor_command_proxy(int argc, char **argv)
+{
+	static const struct argp argp = {
+		options, parse_option, "-c FILE",
+		"Runs the proxy, the tracer and the observer until SIGINT or SIGTERM.\v"
+		"It needs root (or CAP_BPF and CAP_PERFMON) for kernel events and the agent in the servers' JVMs for collections and "
+		"failover; it runs without either and says what the timelines lack. `tailor doctor` tells what this host allows.\n",
+		NULL, NULL, NULL,
+	};
+	struct proxy_arguments arguments = {0};
+	char address[TAILOR_ADDRESS_TEXT_BYTES];
+	struct tailor_address listening;
+	cleanup_close int signals = -1;
+	struct proxy_run *run;
+
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
+	run = calloc(1, sizeof(*run));
+	if (!run) {
+		proxy_say("not enough memory");
+		return TAILOR_EXIT_FAILED;
+	}
+	if (cli_config_load(arguments.config, &run->config) != 0) {
+		free(run);
+		return TAILOR_EXIT_USAGE;
+	}
+	pthread_mutex_init(&run->lock, NULL);
+	run->started_ns = tailor_clock_ns();
+	signals = signals_open();
+	if (start(run) != 0) {
+		stop(run);
+		free(run);
+		return TAILOR_EXIT_FAILED;
+	}
+	listening = tailor_proxy_listening(run->proxy);
+	proxy_say("serving %s", tailor_address_format(address, &listening));
+	say_what_is_missing(run);
+	serve(run, signals);
+	proxy_say("stopping: requests in flight may end within %d s", (int)(STOP_NS / TAILOR_NS_PER_S));
+	stop(run);
+	free(run);
+	return TAILOR_EXIT_DONE;
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A running `tailor proxy`: its parts, and who belongs to whom. */
+#ifndef TAILOR_CLI_PROXY_RUN_H
+#define TAILOR_CLI_PROXY_RUN_H
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <tailor/channel.h>
+#include <tailor/store.h>
+#include <tailor/tag.h>
+
+#include "admin/admin.h"
+#include "collect/jvm.h"
+#include "collect/kernel.h"
+#include "config/config.h"
+#include "observer/observer.h"
+#include "proxy/proxy.h"
+
+#define UNMATCHED_MAX 32
+
+/* What is known about one configured server. */
+struct proxy_server {
+	pid_t pid;              /* of the process that listens at its address; 0 unknown */
+	struct tailor_jvm *jvm; /* its agent, NULL: none; a reference is held */
+};
+
+/* Owned by the control thread, but for what `lock` guards: the admin thread reads it. */
+struct proxy_run {
+	struct tailor_config config;
+	struct tailor_store_writer *store;
+	struct tailor_kernel *kernel; /* NULL: without kernel events */
+	char kernel_error[256];
+	struct tailor_tag *tags;
+	struct tailor_tag *own_tags; /* when there is no kernel to share them with */
+	struct tailor_channel *channels;
+	void *channel_memory;
+	size_t channel_bytes;
+	struct tailor_proxy *proxy;
+	struct tailor_observer *observer;
+	struct tailor_jvm_hub *hub;
+	struct tailor_admin *admin;
+	uint64_t started_ns;
+
+	pthread_mutex_t lock; /* server, unmatched */
+	struct proxy_server server[TAILOR_CONFIG_SERVERS_MAX];
+	struct tailor_jvm *unmatched[UNMATCHED_MAX]; /* agents whose process listens nowhere that we know of (yet) */
+	uint64_t unmatched_since_ns[UNMATCHED_MAX];
+	size_t unmatched_count;
+};
+
+/* Prints one line about what goes on, "tailor: ...", on stderr. */
+__attribute__((format(printf, 1, 2))) void proxy_say(const char *format, ...);
+
+/* --- proxy_servers.c: which process and which JVM is which server. Control thread. ------------- */
+
+/* For tailor_jvm_hub_open(); context is the struct proxy_run. */
+void proxy_servers_attached(void *context, struct tailor_jvm *jvm);
+void proxy_servers_detached(void *context, struct tailor_jvm *jvm);
+void proxy_servers_refused(void *context, pid_t pid, const char *reason);
+
+/* Looks again who listens at the servers' addresses, follows changes and matches waiting agents. Milliseconds. */
+void proxy_servers_refresh(struct proxy_run *run);
+/* 1 while something is still to be found, so that refreshing soon is worth it. */
+int proxy_servers_unsettled(const struct proxy_run *run);
+/* Gives back all references. After the proxy and the observer have stopped. */
+void proxy_servers_release(struct proxy_run *run);
+
+/* --- proxy_status.c: what the admin interface answers ------------------------------------------ */
+
+/* A tailor_admin_handler; context is the struct proxy_run. */
+void proxy_status_answer(void *context, const char *method, const char *path, struct tailor_admin_reply *ret_reply);
+
+#endif /* TAILOR_CLI_PROXY_RUN_H */

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "cli/proxy_run.h"
+
+/* Everything that is counted, read once so that one answer is consistent. */
+struct snapshot {
+	struct tailor_proxy_status proxy;
+	struct tailor_observer_status observer;
+	struct {
+		pid_t pid;
+		uint64_t pauses;
+		uint64_t pause_ns_total;
+		uint64_t pause_ns_max;
+	} server[TAILOR_CONFIG_SERVERS_MAX];
+};
+
+static void take_snapshot(struct proxy_run *run, struct snapshot *snapshot)
+{
+	memset(snapshot, 0, sizeof(*snapshot));
+	tailor_proxy_status(run->proxy, &snapshot->proxy);
+	tailor_observer_status(run->observer, &snapshot->observer);
+	pthread_mutex_lock(&run->lock);
+	for (size_t i = 0; i < run->config.servers; i++) {
+		const struct tailor_jvm *jvm = run->server[i].jvm;
+
+		snapshot->server[i].pid = run->server[i].pid;
+		if (!jvm)
+			continue;
+		snapshot->server[i].pauses = __atomic_load_n(&jvm->page->pauses, __ATOMIC_RELAXED);
+		snapshot->server[i].pause_ns_total = __atomic_load_n(&jvm->page->pause_ns_total, __ATOMIC_RELAXED);
+		snapshot->server[i].pause_ns_max = __atomic_load_n(&jvm->page->pause_ns_max, __ATOMIC_RELAXED);
+	}
+	pthread_mutex_unlock(&run->lock);
+}
+
+static double to_ms(uint64_t ns)
+{
+	return (double)ns / TAILOR_NS_PER_MS;
+}
+
+static json_t *servers_json(const struct proxy_run *run, const struct snapshot *snapshot)
+{
+	json_t *servers = json_array();
+
+	for (size_t i = 0; i < run->config.servers; i++) {
+		const struct tailor_proxy_server_status *status = &snapshot->proxy.server[i];
+		char address[TAILOR_ADDRESS_TEXT_BYTES];
+
+		json_array_append_new(
+			servers, json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "name",
+		                           run->config.server[i].name, "address",
+		                           tailor_address_format(address, &run->config.server[i].address), "state",
+		                           status->paused ? "paused" : "running", "agent", status->agent, "pid",
+		                           (int)snapshot->server[i].pid, "requests", (json_int_t)status->requests, "responses",
+		                           (json_int_t)status->responses, "in_flight", (int)status->in_flight, "connections",
+		                           (int)status->connections, "connects", (json_int_t)status->connects, "connect_failures",
+		                           (json_int_t)status->connect_failures, "pauses_seen", (json_int_t)status->pauses,
+		                           "moved_away", (json_int_t)status->moved_away, "pauses",
+		                           (json_int_t)snapshot->server[i].pauses, "pause_ms_total",
+		                           to_ms(snapshot->server[i].pause_ns_total), "pause_ms_max",
+		                           to_ms(snapshot->server[i].pause_ns_max)));
+	}
+	return servers;
+}
+
+static json_t *missing_json(const struct proxy_run *run)
+{
+	json_t *missing = json_array();
+
+	if (!run->kernel)
+		json_array_append_new(missing, json_sprintf("kernel events: %s", run->kernel_error));
+	if (run->config.servers < 2)
+		json_array_append_new(missing, json_string("a backup server: configure a second one"));
+	if (!run->hub)
+		json_array_append_new(missing, json_string("JVM events: no agent.socket is configured"));
+	return missing;
+}
+
+static char *status_json(struct proxy_run *run)
+{
+	struct snapshot snapshot;
+	json_t *not_moved = json_object();
+	json_t *status;
+	char *text;
+
+	take_snapshot(run, &snapshot);
+	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
+		json_object_set_new(not_moved, tailor_not_moved_name((enum tailor_not_moved)i),
+		                    json_integer((json_int_t)snapshot.proxy.not_moved[i]));
+	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:o}", "version",
+	                   TAILOR_VERSION, "uptime_s", (double)(tailor_clock_ns() - run->started_ns) / TAILOR_NS_PER_S, "active",
+	                   run->config.server[snapshot.proxy.active].name, "failover", run->config.failover_on_gc, "requests",
+	                   (json_int_t)snapshot.proxy.requests, "refused", (json_int_t)snapshot.proxy.refused, "client_gone",
+	                   (json_int_t)snapshot.proxy.client_gone, "cut", (json_int_t)snapshot.proxy.cut, "clients",
+	                   (int)snapshot.proxy.clients, "failed_over", (json_int_t)snapshot.proxy.failed_over, "not_moved", not_moved,
+	                   "servers", servers_json(run, &snapshot), "timelines", "slow", (json_int_t)snapshot.observer.slow, "stored",
+	                   (json_int_t)snapshot.observer.stored, "not_stored", (json_int_t)snapshot.observer.not_stored,
+	                   "windows_with_loss", (json_int_t)snapshot.observer.windows_with_loss, "request_events_lost",
+	                   (json_int_t)snapshot.observer.request_events_lost, "missing", missing_json(run));
+	if (!status)
+		return NULL;
+	text = json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
+	json_decref(status);
+	return text;
+}
+
+static void metric(FILE *out, const char *name, const char *type, const char *help)
+{
+	fprintf(out, "# HELP tailor_%s %s\n# TYPE tailor_%s %s\n", name, help, name, type);
+}
+
+static void server_metrics(FILE *out, const struct proxy_run *run, const struct snapshot *snapshot)
+{
+	static const struct {
+		const char *name, *help;
+		size_t offset;
+	} counters[] = {
+		{"server_requests_total", "Attempts sent to the server.", offsetof(struct tailor_proxy_server_status, requests)},
+		{"server_responses_total", "Complete responses of the server.", offsetof(struct tailor_proxy_server_status, responses)},
+		{"server_connect_failures_total", "Connections that could not be made.",
+		 offsetof(struct tailor_proxy_server_status, connect_failures)},
+		{"server_pauses_total", "Pauses of the server's JVM that the proxy saw begin.", offsetof(struct tailor_proxy_server_status, pauses)},
+		{"server_moved_away_total", "Requests moved to the other server when this one paused.",
+		 offsetof(struct tailor_proxy_server_status, moved_away)},
+	};
+
+	for (size_t c = 0; c < sizeof(counters) / sizeof(counters[0]); c++) {
+		metric(out, counters[c].name, "counter", counters[c].help);
+		for (size_t i = 0; i < run->config.servers; i++)
+			fprintf(out, "tailor_%s{server=\"%s\"} %llu\n", counters[c].name, run->config.server[i].name,
+			        *(const unsigned long long *)(const void *)((const char *)&snapshot->proxy.server[i] + counters[c].offset));
+	}
+	metric(out, "server_in_flight", "gauge", "Requests at the server now.");
+	for (size_t i = 0; i < run->config.servers; i++)
+		fprintf(out, "tailor_server_in_flight{server=\"%s\"} %u\n", run->config.server[i].name, snapshot->proxy.server[i].in_flight);
+	metric(out, "server_pause_seconds_total", "counter", "Time the server's JVM stood still for collections, as its agent says.");
+	for (size_t i = 0; i < run->config.servers; i++)
+		fprintf(out, "tailor_server_pause_seconds_total{server=\"%s\"} %.9f\n", run->config.server[i].name,
+		        (double)snapshot->server[i].pause_ns_total / TAILOR_NS_PER_S);
+	metric(out, "server_active", "gauge", "1 for the server that new requests go to.");
+	for (size_t i = 0; i < run->config.servers; i++)
+		fprintf(out, "tailor_server_active{server=\"%s\"} %d\n", run->config.server[i].name, i == snapshot->proxy.active);
+}
+
+static char *metrics_text(struct proxy_run *run)
+{
+	struct snapshot snapshot;
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	if (!out)
+		return NULL;
+	take_snapshot(run, &snapshot);
+	const struct {
+		const char *name, *help;
+		uint64_t value;
+	} counters[] = {
+		{"requests_total", "Requests that ended.", snapshot.proxy.requests},
+		{"refused_total", "Requests that the proxy answered itself.", snapshot.proxy.refused},
+		{"client_gone_total", "Requests whose client went away.", snapshot.proxy.client_gone},
+		{"cut_total", "Responses that a server broke off.", snapshot.proxy.cut},
+		{"failed_over_total", "Requests sent to a second server because the first one's JVM paused.", snapshot.proxy.failed_over},
+		{"slow_total", "Requests judged slow.", snapshot.observer.slow},
+		{"timelines_stored_total", "Timelines written.", snapshot.observer.stored},
+		{"timelines_not_stored_total", "Timelines that could not be written or were too many at once.", snapshot.observer.not_stored},
+		{"windows_with_loss_total", "Timelines that lack events.", snapshot.observer.windows_with_loss},
+		{"request_events_lost_total", "Events of the request channels that were overwritten before they were read.",
+		 snapshot.observer.request_events_lost},
+	};
+	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
+		metric(out, counters[i].name, "counter", counters[i].help);
+		fprintf(out, "tailor_%s %llu\n", counters[i].name, (unsigned long long)counters[i].value);
+	}
+	metric(out, "not_moved_total", "counter", "Requests in flight at a pausing server that were not moved, by reason.");
+	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
+		fprintf(out, "tailor_not_moved_total{reason=\"%s\"} %llu\n", tailor_not_moved_name((enum tailor_not_moved)i),
+		        (unsigned long long)snapshot.proxy.not_moved[i]);
+	metric(out, "clients", "gauge", "Client connections now.");
+	fprintf(out, "tailor_clients %u\n", snapshot.proxy.clients);
+	server_metrics(out, run, &snapshot);
+	fclose(out);
+	return text;
+}
+
+void proxy_status_answer(void *context, const char *method, const char *path, struct tailor_admin_reply *ret_reply)
+{
+	struct proxy_run *run = context;
+	int is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+
+	if (is_get && strcmp(path, "/status") == 0) {
+		*ret_reply = (struct tailor_admin_reply){200, "application/json", status_json(run)};
+	} else if (is_get && strcmp(path, "/metrics") == 0) {
+		*ret_reply = (struct tailor_admin_reply){200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(run)};
+	} else if (strcmp(path, "/swap") == 0 && strcmp(method, "POST") == 0) {
+		int error = tailor_proxy_swap(run->proxy);
+
+		*ret_reply = (struct tailor_admin_reply){error ? 409 : 200, "text/plain; charset=utf-8",
+		                                         strdup(error ? "there is no other server to make active\n" : "done\n")};
+	} else {
+		*ret_reply = (struct tailor_admin_reply){404, "text/plain; charset=utf-8",
+		                                         strdup("GET /status (JSON), GET /metrics (Prometheus text), POST /swap\n")};
+	}
+}

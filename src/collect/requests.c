@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/requests.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/tail.h"
+#include "collect/text.h"
+
+/* Open addressing by request id, linear probing; id 0 marks a free entry. */
+struct tailor_requests {
+	size_t tail_count;
+	struct tailor_tail *tails; /* one a worker */
+	size_t mask;
+	size_t used;
+	size_t used_max;
+	struct tailor_record *table;
+};
+
+int tailor_requests_open(const struct tailor_channel *channels, size_t count, size_t open_max, struct tailor_requests **ret_requests)
+{
+	struct tailor_requests *requests = calloc(1, sizeof(*requests));
+	size_t entries = 64;
+
+	if (!requests)
+		return -ENOMEM;
+	/* At most half full keeps the probes short. */
+	while (entries < 4 * open_max)
+		entries *= 2;
+	requests->mask = entries - 1;
+	requests->used_max = entries / 2;
+	requests->tail_count = count;
+	requests->tails = calloc(count, sizeof(*requests->tails));
+	requests->table = calloc(entries, sizeof(*requests->table));
+	if (!requests->tails || !requests->table) {
+		tailor_requests_close(requests);
+		return -ENOMEM;
+	}
+	for (size_t i = 0; i < count; i++) {
+		tailor_tail_open(&requests->tails[i], &channels[i], 1);
+		snprintf(requests->tails[i].last_loss.channel, sizeof(requests->tails[i].last_loss.channel), "worker%zu", i);
+	}
+	*ret_requests = requests;
+	return 0;
+}
+
+void tailor_requests_close(struct tailor_requests *requests)
+{
+	if (!requests)
+		return;
+	free(requests->tails);
+	free(requests->table);
+	free(requests);
+}
+
+static size_t home_of(const struct tailor_requests *requests, uint64_t id)
+{
+	return (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & requests->mask;
+}
+
+/* The entry that holds the id, or the free one where it belongs. */
+static struct tailor_record *find(struct tailor_requests *requests, uint64_t id)
+{
+	size_t i = home_of(requests, id);
+
+	while (requests->table[i].request.id != 0 && requests->table[i].request.id != id)
+		i = (i + 1) & requests->mask;
+	return &requests->table[i];
+}
+
+/* Frees an entry and moves later ones of the same run back, so that no lookup stops early at the hole. */
+static void forget(struct tailor_requests *requests, struct tailor_record *record)
+{
+	size_t hole = (size_t)(record - requests->table);
+	size_t i = hole;
+
+	for (;;) {
+		size_t home;
+
+		i = (i + 1) & requests->mask;
+		if (requests->table[i].request.id == 0)
+			break;
+		home = home_of(requests, requests->table[i].request.id);
+		if (((i - home) & requests->mask) < ((i - hole) & requests->mask))
+			continue;
+		requests->table[hole] = requests->table[i];
+		hole = i;
+	}
+	requests->table[hole].request.id = 0;
+	requests->used--;
+}
+
+static void forget_oldest(struct tailor_requests *requests)
+{
+	struct tailor_record *oldest = NULL;
+
+	for (size_t i = 0; i <= requests->mask; i++) {
+		struct tailor_record *record = &requests->table[i];
+
+		if (record->request.id && (!oldest || record->request.begin_ns < oldest->request.begin_ns))
+			oldest = record;
+	}
+	if (oldest)
+		forget(requests, oldest);
+}
+
+static struct tailor_record *begin(struct tailor_requests *requests, const struct tailor_event *event)
+{
+	struct tailor_record *record;
+
+	if (requests->used >= requests->used_max)
+		forget_oldest(requests);
+	record = find(requests, event->request);
+	if (record->request.id == 0)
+		requests->used++;
+	memset(record, 0, sizeof(*record));
+	record->request.id = event->request;
+	record->request.begin_ns = event->time_ns;
+	record->worker_pid = event->pid;
+	record->worker_tid = event->tid;
+	record->answered = -1;
+	return record;
+}
+
+/* The attempt that the event is about; NULL when the number is beyond what a record holds. */
+static struct tailor_attempt *attempt_of(struct tailor_record *record, const struct tailor_event *event)
+{
+	unsigned int number = TAILOR_ATTEMPT_NUMBER(event->extra);
+	struct tailor_attempt *attempt;
+
+	if (number >= TAILOR_ATTEMPTS_MAX)
+		return NULL;
+	if (number >= record->attempts)
+		record->attempts = (uint8_t)(number + 1);
+	attempt = &record->attempt[number];
+	attempt->server = TAILOR_ATTEMPT_SERVER(event->extra);
+	attempt->reason = TAILOR_ATTEMPT_REASON(event->extra);
+	if (event->arg[0])
+		attempt->port = (uint16_t)event->arg[0];
+	return attempt;
+}
+
+static void apply_to_attempt(struct tailor_attempt *attempt, const struct tailor_event *event)
+{
+	switch ((enum tailor_event_kind)event->kind) {
+	case TAILOR_EVENT_ATTEMPT_BEGIN: attempt->begin_ns = event->time_ns; break;
+	case TAILOR_EVENT_ATTEMPT_SEND: attempt->send_ns = event->time_ns; break;
+	case TAILOR_EVENT_ATTEMPT_SENT: attempt->sent_ns = event->time_ns; break;
+	case TAILOR_EVENT_RESPONSE_BEGIN: attempt->response_begin_ns = event->time_ns; break;
+	case TAILOR_EVENT_RESPONSE_END: attempt->response_end_ns = event->time_ns; break;
+	case TAILOR_EVENT_ATTEMPT_END:
+		attempt->end_ns = event->time_ns;
+		attempt->end = (uint8_t)event->arg[1];
+		break;
+	default: break;
+	}
+}
+
+static void end(struct tailor_record *record, const struct tailor_event *event)
+{
+	struct tailor_request *request = &record->request;
+	unsigned int number = TAILOR_ATTEMPT_NUMBER(event->arg[2]);
+
+	request->end_ns = event->time_ns;
+	request->status = (uint16_t)event->extra;
+	request->response_bytes = event->arg[0];
+	request->end = (uint8_t)event->arg[1];
+	request->attempts = record->attempts;
+	if (number < record->attempts && record->attempt[number].response_begin_ns) {
+		record->answered = (int8_t)number;
+		request->failover = record->attempt[number].reason;
+	}
+}
+
+/* Returns the record when this event ended it. */
+static struct tailor_record *apply(struct tailor_requests *requests, const struct tailor_channel *channel, uint64_t position,
+                                   const struct tailor_event *event)
+{
+	struct tailor_record *record;
+	struct tailor_attempt *attempt;
+
+	if (event->request == 0)
+		return NULL;
+	if (event->kind == TAILOR_EVENT_REQUEST_BEGIN) {
+		begin(requests, event);
+		return NULL;
+	}
+	record = find(requests, event->request);
+	if (record->request.id == 0)
+		return NULL; /* its beginning was lost */
+	switch ((enum tailor_event_kind)event->kind) {
+	case TAILOR_EVENT_REQUEST_PARSED:
+		record->parsed_ns = event->time_ns;
+		tailor_text_read(channel, position, event, record->request.target, sizeof(record->request.target));
+		break;
+	case TAILOR_EVENT_REPLY_BEGIN: record->reply_begin_ns = event->time_ns; break;
+	case TAILOR_EVENT_REQUEST_END: end(record, event); return record;
+	default:
+		attempt = attempt_of(record, event);
+		if (attempt)
+			apply_to_attempt(attempt, event);
+	}
+	return NULL;
+}
+
+size_t tailor_requests_poll(struct tailor_requests *requests, uint64_t now_ns,
+                            void (*ended)(void *context, size_t worker, const struct tailor_record *record), void *context)
+{
+	struct tailor_event event;
+	uint64_t position;
+	size_t count = 0;
+
+	for (size_t i = 0; i < requests->tail_count; i++) {
+		while (tailor_tail_next(&requests->tails[i], now_ns, &event, &position)) {
+			struct tailor_record *record = apply(requests, &requests->tails[i].channel, position, &event);
+
+			count++;
+			if (record) {
+				ended(context, i, record);
+				forget(requests, record);
+			}
+		}
+	}
+	return count;
+}
+
+uint64_t tailor_requests_lost(const struct tailor_requests *requests, size_t worker)
+{
+	return requests->tails[worker].lost;
+}
+
+struct tailor_loss tailor_requests_last_loss(const struct tailor_requests *requests, size_t worker)
+{
+	return requests->tails[worker].last_loss;
+}

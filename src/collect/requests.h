@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Request channels -> records: puts the events of each request together until it has ended. */
+#ifndef TAILOR_COLLECT_REQUESTS_H
+#define TAILOR_COLLECT_REQUESTS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <tailor/channel.h>
+#include <tailor/window.h>
+
+struct tailor_requests;
+
+/*
+ * channels: one per worker, `count` of them, which must outlive this. open_max: requests that can be
+ * open at once (client connections); beyond twice as many the oldest is forgotten, since its end was
+ * lost. Returns 0 or -ENOMEM. One thread.
+ */
+int tailor_requests_open(const struct tailor_channel *channels, size_t count, size_t open_max, struct tailor_requests **ret_requests);
+void tailor_requests_close(struct tailor_requests *requests);
+
+/*
+ * Reads what the workers wrote since the last call and calls `ended` for every request that ended; the
+ * record is valid during the call. request.server is left empty: the caller knows the names. Returns the number of
+ * events read. `now_ns` bounds how long a reserved but unpublished position is waited for (1 ms).
+ */
+size_t tailor_requests_poll(struct tailor_requests *requests, uint64_t now_ns,
+                            void (*ended)(void *context, size_t worker, const struct tailor_record *record), void *context);
+
+/* Events lost so far in a worker's channel, because it was overwritten before it was read. */
+uint64_t tailor_requests_lost(const struct tailor_requests *requests, size_t worker);
+
+/* The most recent loss in a worker's channel as its time range; events == 0 when there was none. */
+struct tailor_loss tailor_requests_last_loss(const struct tailor_requests *requests, size_t worker);
+
+#endif /* TAILOR_COLLECT_REQUESTS_H */

@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "observer/observer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <tailor/window.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "collect/harvest.h"
+#include "collect/requests.h"
+#include "collect/tail.h"
+#include "collect/text.h"
+#include "collect/threads.h"
+#include "correlate/correlate.h"
+
+/* How often the request channels are looked at. A worker's channel must hold what is served in this time. */
+#define POLL_NS (20 * TAILOR_NS_PER_MS)
+/* Events of other CPUs may be published this much later than the request's end. */
+#define SETTLE_NS TAILOR_NS_PER_MS
+/* What a thread did shortly before the request tells what it was at when the request came. */
+#define BEFORE_NS (20 * TAILOR_NS_PER_MS)
+/* A collection may have begun long before the request that it delays. */
+#define JVM_BEFORE_NS (10 * TAILOR_NS_PER_S)
+#define QUEUE_MAX 4096
+#define SCAN_NS TAILOR_NS_PER_S
+#define NICE 10
+
+struct queued {
+	struct tailor_record record;
+	size_t worker;
+	enum tailor_why_kept kept;
+};
+
+/* A server's JVM: the mapping outlives the JVM until another one takes its place. */
+struct watched {
+	struct tailor_jvm *jvm; /* NULL: there never was one */
+	struct tailor_tail tail; /* for thread names */
+	int connected;
+	pid_t pid;
+};
+
+struct tailor_observer {
+	struct tailor_observer_options options;
+	pthread_t thread;
+	pthread_mutex_t lock; /* watched, threads */
+	pthread_cond_t wake;
+	int stopping;
+
+	struct watched watched[TAILOR_OBSERVER_SERVERS_MAX];
+	struct tailor_threads threads;
+	uint64_t scanned_ns;
+
+	/* The thread's own. */
+	struct tailor_requests *requests;
+	struct tailor_harvest harvest;
+	struct tailor_source *sources; /* kernel channels first, JVMs behind */
+	struct queued *queue;
+	size_t queued;
+
+	atomic_uint_fast64_t ended, slow, stored, not_stored, windows_with_loss, events_lost;
+	atomic_int store_error;
+};
+
+static void on_ended(void *context, size_t worker, const struct tailor_record *record)
+{
+	struct tailor_observer *observer = context;
+	const struct tailor_request *request = &record->request;
+	enum tailor_slow_verdict verdict = tailor_slow_judge(&observer->options.slow, request->id, request->end_ns - request->begin_ns);
+
+	atomic_fetch_add_explicit(&observer->ended, 1, memory_order_relaxed);
+	if (verdict == TAILOR_SLOW_SKIP)
+		return;
+	if (verdict == TAILOR_SLOW_KEEP)
+		atomic_fetch_add_explicit(&observer->slow, 1, memory_order_relaxed);
+	if (observer->queued == QUEUE_MAX) {
+		atomic_fetch_add_explicit(&observer->not_stored, 1, memory_order_relaxed);
+		return;
+	}
+	observer->queue[observer->queued++] = (struct queued){
+		.record = *record,
+		.worker = worker,
+		.kept = verdict == TAILOR_SLOW_KEEP ? TAILOR_KEPT_SLOW : TAILOR_KEPT_BASELINE,
+	};
+}
+
+/* Takes thread names from what the agents have written since the last time. */
+static void learn_names(struct tailor_observer *observer, uint64_t now_ns)
+{
+	for (size_t i = 0; i < observer->options.servers; i++) {
+		struct watched *watched = &observer->watched[i];
+		struct tailor_event event;
+		uint64_t position;
+		char name[TAILOR_THREAD_NAME_BYTES];
+
+		if (!watched->jvm)
+			continue;
+		while (tailor_tail_next(&watched->tail, now_ns, &event, &position)) {
+			/* Names are of use only where the JVM's thread ids are those that the kernel's events carry. */
+			if (event.kind == TAILOR_EVENT_THREAD_START && watched->jvm->own_pid == (uint32_t)watched->jvm->pid &&
+			    tailor_text_read(&watched->tail.channel, position, &event, name, sizeof(name)) > 0)
+				tailor_threads_learn(&observer->threads, (uint32_t)watched->jvm->pid, event.tid, name);
+		}
+	}
+}
+
+/* Names of threads that no agent tells: the JVM's own (VM Thread, GC workers), the proxy's, those of servers without an agent. */
+static void scan_names(struct tailor_observer *observer, uint64_t now_ns)
+{
+	if (now_ns - observer->scanned_ns < SCAN_NS)
+		return;
+	observer->scanned_ns = now_ns;
+	tailor_threads_scan(&observer->threads, getpid());
+	for (size_t i = 0; i < observer->options.servers; i++) {
+		if (observer->watched[i].pid)
+			tailor_threads_scan(&observer->threads, observer->watched[i].pid);
+	}
+}
+
+static size_t list_sources(struct tailor_observer *observer)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < observer->options.cpus; i++, count++) {
+		observer->sources[count] = (struct tailor_source){.channel = observer->options.kernel_channels[i], .before_ns = BEFORE_NS};
+		snprintf(observer->sources[count].name, sizeof(observer->sources[count].name), "cpu%zu", i);
+	}
+	for (size_t i = 0; i < observer->options.servers; i++) {
+		const struct tailor_jvm *jvm = observer->watched[i].jvm;
+		struct tailor_source *source = &observer->sources[count];
+
+		if (!jvm)
+			continue;
+		*source = (struct tailor_source){
+			.channel = jvm->channel, .own_pid = jvm->own_pid, .pid = (uint32_t)jvm->pid, .before_ns = JVM_BEFORE_NS};
+		snprintf(source->name, sizeof(source->name), "jvm:%.19s", observer->options.server[i].name);
+		count++;
+	}
+	return count;
+}
+
+/* Which of the missing things concern the servers that this request was at. */
+static uint32_t missing_for(const struct tailor_observer *observer, const struct tailor_record *record)
+{
+	uint32_t missing = observer->options.missing;
+
+	for (unsigned int i = 0; i < record->attempts; i++) {
+		unsigned int server = record->attempt[i].server;
+
+		if (server >= observer->options.servers)
+			continue;
+		if (!observer->watched[server].connected)
+			missing |= TAILOR_MISSING_AGENT;
+		if (!observer->watched[server].pid)
+			missing |= TAILOR_MISSING_SERVER_PID;
+	}
+	return missing;
+}
+
+static int store_timeline(struct tailor_observer *observer, struct queued *queued)
+{
+	struct tailor_window_server servers[TAILOR_OBSERVER_SERVERS_MAX] = {0};
+	struct tailor_request *request = &queued->record.request;
+	struct tailor_loss request_loss = tailor_requests_last_loss(observer->requests, queued->worker);
+	struct tailor_window window = {.servers = servers, .server_count = observer->options.servers};
+	struct tailor_timeline timeline;
+	int error = tailor_harvest_read(&observer->harvest, observer->sources, list_sources(observer), request->begin_ns, request->end_ns + SETTLE_NS);
+
+	if (error)
+		return error;
+	for (size_t i = 0; i < observer->options.servers; i++) {
+		snprintf(servers[i].name, sizeof(servers[i].name), "%s", observer->options.server[i].name);
+		servers[i].port = observer->options.server[i].port;
+		servers[i].pid = (uint32_t)observer->watched[i].pid;
+	}
+	if (queued->record.answered >= 0) {
+		unsigned int server = queued->record.attempt[queued->record.answered].server;
+
+		if (server < observer->options.servers)
+			memcpy(request->server, servers[server].name, sizeof(request->server));
+	}
+	request->wall_ns = tailor_clock_wall_ns() - (tailor_clock_ns() - request->begin_ns);
+	if (request_loss.events && request_loss.to_ns >= request->begin_ns && request_loss.from_ns <= request->end_ns)
+		error = tailor_harvest_add_loss(&observer->harvest, &request_loss);
+	if (error)
+		return error;
+	window.record = queued->record;
+	window.events = observer->harvest.events;
+	window.event_count = observer->harvest.event_count;
+	window.losses = observer->harvest.losses;
+	window.loss_count = observer->harvest.loss_count;
+	window.threads = observer->threads.list;
+	window.thread_count = observer->threads.count;
+	window.missing = missing_for(observer, &queued->record);
+	error = tailor_correlate(&window, &timeline);
+	if (error)
+		return error;
+	timeline.kept = queued->kept;
+	if (timeline.loss_count)
+		atomic_fetch_add_explicit(&observer->windows_with_loss, 1, memory_order_relaxed);
+	error = tailor_store_append(observer->options.store, &timeline);
+	tailor_timeline_free(&timeline);
+	return error;
+}
+
+/* Makes timelines of the queued requests that ended long enough ago; the others stay. */
+static void work_queue(struct tailor_observer *observer, uint64_t now_ns)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < observer->queued; i++) {
+		int error;
+
+		if (observer->queue[i].record.request.end_ns + SETTLE_NS > now_ns) {
+			observer->queue[kept++] = observer->queue[i];
+			continue;
+		}
+		pthread_mutex_lock(&observer->lock);
+		error = store_timeline(observer, &observer->queue[i]);
+		pthread_mutex_unlock(&observer->lock);
+		if (error) {
+			atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
+			atomic_fetch_add_explicit(&observer->not_stored, 1, memory_order_relaxed);
+		} else {
+			atomic_fetch_add_explicit(&observer->stored, 1, memory_order_relaxed);
+		}
+	}
+	observer->queued = kept;
+}
+
+static void count_losses(struct tailor_observer *observer)
+{
+	uint64_t lost = 0;
+
+	for (size_t i = 0; i < observer->options.workers; i++)
+		lost += tailor_requests_lost(observer->requests, i);
+	atomic_store_explicit(&observer->events_lost, lost, memory_order_relaxed);
+}
+
+static int wait_for_next(struct tailor_observer *observer)
+{
+	uint64_t until_ns = tailor_clock_ns() + POLL_NS;
+	struct timespec until = {.tv_sec = (time_t)(until_ns / TAILOR_NS_PER_S), .tv_nsec = (long)(until_ns % TAILOR_NS_PER_S)};
+	int stopping;
+
+	pthread_mutex_lock(&observer->lock);
+	while (!observer->stopping && pthread_cond_timedwait(&observer->wake, &observer->lock, &until) == 0)
+		;
+	stopping = observer->stopping;
+	pthread_mutex_unlock(&observer->lock);
+	return stopping;
+}
+
+static void *run(void *context)
+{
+	struct tailor_observer *observer = context;
+	int stopping;
+
+	pthread_setname_np(pthread_self(), "observer");
+	/* On Linux this is the thread's own; failing to be nice is no reason not to work. */
+	setpriority(PRIO_PROCESS, 0, NICE);
+	do {
+		uint64_t now_ns;
+
+		stopping = wait_for_next(observer);
+		if (stopping)
+			usleep(2 * SETTLE_NS / TAILOR_NS_PER_US); /* the last requests' events settle, too */
+		now_ns = tailor_clock_ns();
+		pthread_mutex_lock(&observer->lock);
+		learn_names(observer, now_ns);
+		scan_names(observer, now_ns);
+		pthread_mutex_unlock(&observer->lock);
+		/* The time from before the poll: whatever ended since has not settled. */
+		tailor_requests_poll(observer->requests, now_ns, on_ended, observer);
+		count_losses(observer);
+		work_queue(observer, now_ns);
+	} while (!stopping);
+	return NULL;
+}
+
+static void free_observer(struct tailor_observer *observer)
+{
+	for (size_t i = 0; i < observer->options.servers; i++) {
+		if (observer->watched[i].jvm)
+			tailor_jvm_unref(observer->watched[i].jvm);
+	}
+	tailor_threads_free(&observer->threads);
+	tailor_harvest_free(&observer->harvest);
+	tailor_requests_close(observer->requests);
+	free(observer->sources);
+	free(observer->queue);
+	free(observer);
+}
+
+int tailor_observer_start(const struct tailor_observer_options *options, struct tailor_observer **ret_observer)
+{
+	struct tailor_observer *observer = calloc(1, sizeof(*observer));
+	pthread_condattr_t monotonic;
+	int error;
+
+	if (!observer)
+		return -ENOMEM;
+	observer->options = *options;
+	observer->sources = calloc(options->cpus + options->servers, sizeof(*observer->sources));
+	observer->queue = calloc(QUEUE_MAX, sizeof(*observer->queue));
+	error = tailor_requests_open(options->request_channels, options->workers, options->connections_max, &observer->requests);
+	if (error || !observer->sources || !observer->queue) {
+		free_observer(observer);
+		return -ENOMEM;
+	}
+	pthread_mutex_init(&observer->lock, NULL);
+	pthread_condattr_init(&monotonic);
+	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+	pthread_cond_init(&observer->wake, &monotonic);
+	pthread_condattr_destroy(&monotonic);
+	error = pthread_create(&observer->thread, NULL, run, observer);
+	if (error) {
+		free_observer(observer);
+		return -error;
+	}
+	*ret_observer = observer;
+	return 0;
+}
+
+void tailor_observer_stop(struct tailor_observer *observer)
+{
+	pthread_mutex_lock(&observer->lock);
+	observer->stopping = 1;
+	pthread_cond_signal(&observer->wake);
+	pthread_mutex_unlock(&observer->lock);
+	pthread_join(observer->thread, NULL);
+	pthread_cond_destroy(&observer->wake);
+	pthread_mutex_destroy(&observer->lock);
+	free_observer(observer);
+}
+
+void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct tailor_jvm *jvm)
+{
+	struct watched *watched = &observer->watched[server];
+
+	pthread_mutex_lock(&observer->lock);
+	watched->connected = jvm != NULL;
+	if (jvm) {
+		if (watched->jvm) {
+			tailor_threads_forget(&observer->threads, (uint32_t)watched->jvm->pid);
+			tailor_jvm_unref(watched->jvm);
+		}
+		watched->jvm = tailor_jvm_ref(jvm);
+		tailor_tail_open(&watched->tail, &jvm->channel, 1);
+	}
+	pthread_mutex_unlock(&observer->lock);
+}
+
+void tailor_observer_process(struct tailor_observer *observer, size_t server, pid_t pid)
+{
+	pthread_mutex_lock(&observer->lock);
+	observer->watched[server].pid = pid;
+	observer->scanned_ns = 0;
+	pthread_mutex_unlock(&observer->lock);
+}
+
+void tailor_observer_status(struct tailor_observer *observer, struct tailor_observer_status *ret_status)
+{
+	*ret_status = (struct tailor_observer_status){
+		.requests = atomic_load(&observer->ended),
+		.slow = atomic_load(&observer->slow),
+		.stored = atomic_load(&observer->stored),
+		.not_stored = atomic_load(&observer->not_stored),
+		.windows_with_loss = atomic_load(&observer->windows_with_loss),
+		.store_error = atomic_load(&observer->store_error),
+		.request_events_lost = atomic_load(&observer->events_lost),
+	};
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The observer: a thread of its own that follows the request channels and, when a request is worth it,
+ * reads its window back out of all channels, has it correlated, and stores the timeline. Nothing on the data path
+ * waits for it; what it is too late for is counted.
+ */
+#ifndef TAILOR_OBSERVER_OBSERVER_H
+#define TAILOR_OBSERVER_OBSERVER_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <tailor/channel.h>
+#include <tailor/store.h>
+
+#include "collect/jvm.h"
+#include "correlate/slow.h"
+
+#define TAILOR_OBSERVER_SERVERS_MAX 8
+
+/* Copied; what it points to must outlive the observer. */
+struct tailor_observer_options {
+	const struct tailor_channel *request_channels; /* one per worker */
+	size_t workers;
+	size_t connections_max;
+	const struct tailor_channel *kernel_channels; /* one per CPU; NULL without kernel tracing */
+	size_t cpus;
+	uint32_t missing; /* enum tailor_missing bits that hold for every request */
+	struct {
+		const char *name;
+		uint16_t port;
+	} server[TAILOR_OBSERVER_SERVERS_MAX];
+	size_t servers;
+	struct tailor_slow_rule slow;
+	struct tailor_store_writer *store; /* only the observer uses it while it runs */
+};
+
+/* Counters; they only grow. */
+struct tailor_observer_status {
+	uint64_t requests;        /* ended ones seen */
+	uint64_t slow;            /* judged slow */
+	uint64_t stored;          /* timelines written, baseline included */
+	uint64_t not_stored;      /* slow, but the queue was full or the store failed */
+	uint64_t request_events_lost;
+	uint64_t windows_with_loss;
+	int store_error;          /* the last negative errno of the store; 0: none */
+};
+
+struct tailor_observer;
+
+/* Starts the thread (at nice 10: serving comes first). Returns 0 or a negative errno. */
+int tailor_observer_start(const struct tailor_observer_options *options, struct tailor_observer **ret_observer);
+/* Handles what has ended so far, then stops and frees. */
+void tailor_observer_stop(struct tailor_observer *observer);
+
+/* Tells whose JVM is at a server now (a reference is taken), or NULL when it has gone; what the last one recorded stays readable. Any thread. */
+void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct tailor_jvm *jvm);
+/* Tells the server's process, 0 when unknown. Any thread. */
+void tailor_observer_process(struct tailor_observer *observer, size_t server, pid_t pid);
+
+void tailor_observer_status(struct tailor_observer *observer, struct tailor_observer_status *ret_status);
+
+#endif /* TAILOR_OBSERVER_OBSERVER_H */
