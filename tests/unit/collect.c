@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "collect/harvest.h"
+#include "collect/requests.h"
+#include "collect/tail.h"
+#include "collect/threads.h"
+
+/* A channel in plain memory. */
+struct ring {
+	struct tailor_channel_head head;
+	struct tailor_event slots[64];
+	struct tailor_channel channel;
+};
+
+static void ring_open(struct ring *ring)
+{
+	memset(ring, 0, sizeof(*ring));
+	ring->channel = (struct tailor_channel){&ring->head, ring->slots, 63};
+}
+
+static void put(struct ring *ring, enum tailor_event_kind kind, uint64_t request, uint64_t time_ns, uint32_t extra, uint64_t arg0,
+                uint64_t arg1, uint64_t arg2, const char *text)
+{
+	struct tailor_event event = {.kind = kind, .request = request, .time_ns = time_ns, .extra = extra, .pid = 10, .tid = 11};
+
+	event.arg[0] = arg0;
+	event.arg[1] = arg1;
+	event.arg[2] = arg2;
+	tailor_channel_write(&ring->channel, &event, text, text ? strlen(text) : 0);
+}
+
+/* A whole request: two attempts, the second answers. */
+static void put_failed_over(struct ring *ring, uint64_t id, uint64_t start_ns)
+{
+	uint32_t first = TAILOR_ATTEMPT(0, 0, TAILOR_FAILOVER_NONE), second = TAILOR_ATTEMPT(1, 1, TAILOR_FAILOVER_GC);
+
+	put(ring, TAILOR_EVENT_REQUEST_BEGIN, id, start_ns, 0, 5555, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_REQUEST_PARSED, id, start_ns + 1, 0, 0, 0, 0, "GET /search?q=a-target-that-is-longer-than-one-slot-of-text-can-hold");
+	put(ring, TAILOR_EVENT_ATTEMPT_BEGIN, id, start_ns + 2, first, 0, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 3, first, 4001, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_SENT, id, start_ns + 4, first, 4001, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_BEGIN, id, start_ns + 10, second, 4002, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 11, second, 4002, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_SENT, id, start_ns + 12, second, 4002, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_RESPONSE_BEGIN, id, start_ns + 20, second, 4002, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_END, id, start_ns + 21, first, 4001, TAILOR_ATTEMPT_END_LOST, 0, NULL);
+	put(ring, TAILOR_EVENT_RESPONSE_END, id, start_ns + 22, second, 4002, 777, 0, NULL);
+	put(ring, TAILOR_EVENT_REPLY_BEGIN, id, start_ns + 23, 0, 0, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_REQUEST_END, id, start_ns + 24, 200, 777, TAILOR_REQUEST_END_DONE, second, NULL);
+}
+
+struct seen {
+	size_t count;
+	struct tailor_record last;
+};
+
+static void see(void *context, size_t worker, const struct tailor_record *record)
+{
+	struct seen *seen = context;
+
+	(void)worker;
+	seen->count++;
+	seen->last = *record;
+}
+
+static void a_request_is_put_together_from_its_events(void **state)
+{
+	struct tailor_requests *requests;
+	struct seen seen = {0};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
+	put_failed_over(&ring, 42, 1000);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.last.request.id, 42);
+	assert_int_equal(seen.last.request.begin_ns, 1000);
+	assert_int_equal(seen.last.request.end_ns, 1024);
+	assert_int_equal(seen.last.request.status, 200);
+	assert_int_equal(seen.last.request.response_bytes, 777);
+	assert_int_equal(seen.last.request.failover, TAILOR_FAILOVER_GC);
+	assert_string_equal(seen.last.request.target, "GET /search?q=a-target-that-is-longer-than-one-slot-of-text-can-hold");
+	assert_int_equal(seen.last.attempts, 2);
+	assert_int_equal(seen.last.answered, 1);
+	assert_int_equal(seen.last.attempt[0].end, TAILOR_ATTEMPT_END_LOST);
+	assert_int_equal(seen.last.attempt[0].send_ns, 1003);
+	assert_int_equal(seen.last.attempt[0].response_begin_ns, 0);
+	assert_int_equal(seen.last.attempt[1].server, 1);
+	assert_int_equal(seen.last.attempt[1].port, 4002);
+	assert_int_equal(seen.last.attempt[1].response_end_ns, 1022);
+	assert_int_equal(seen.last.worker_tid, 11);
+	tailor_requests_close(requests);
+}
+
+static void requests_in_any_order_keep_apart(void **state)
+{
+	struct tailor_requests *requests;
+	struct seen seen = {0};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	assert_int_equal(tailor_requests_open(&ring.channel, 1, 16, &requests), 0);
+	for (uint64_t id = 1; id <= 16; id++)
+		put(&ring, TAILOR_EVENT_REQUEST_BEGIN, id, 1000 + id, 0, 0, 0, 0, NULL);
+	for (uint64_t id = 16; id >= 1; id--)
+		put(&ring, TAILOR_EVENT_REQUEST_END, id, 2000 + id, 404, 0, TAILOR_REQUEST_END_REFUSED, 0, NULL);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	assert_int_equal(seen.count, 16);
+	assert_int_equal(seen.last.request.id, 1);
+	assert_int_equal(seen.last.request.begin_ns, 1001);
+	assert_int_equal(seen.last.answered, -1);
+	tailor_requests_close(requests);
+}
+
+static void an_overrun_channel_is_counted_and_half_requests_are_dropped(void **state)
+{
+	struct tailor_requests *requests;
+	struct seen seen = {0};
+	struct tailor_loss loss;
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
+	put(&ring, TAILOR_EVENT_REQUEST_BEGIN, 1, 100, 0, 0, 0, 0, NULL);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	for (uint64_t i = 0; i < 100; i++)
+		put(&ring, TAILOR_EVENT_REQUEST_END, 1000 + i, 200 + i, 200, 0, 0, 0, NULL);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	assert_int_equal(seen.count, 0);
+	assert_int_equal(tailor_requests_lost(requests, 0), 36);
+	loss = tailor_requests_last_loss(requests, 0);
+	assert_int_equal(loss.events, 36);
+	assert_int_equal(loss.from_ns, 100);
+	assert_int_equal(loss.to_ns, 236);
+	assert_string_equal(loss.channel, "worker0");
+	tailor_requests_close(requests);
+}
+
+static void requests_whose_end_was_lost_make_room(void **state)
+{
+	struct tailor_requests *requests;
+	struct seen seen = {0};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	assert_int_equal(tailor_requests_open(&ring.channel, 1, 1, &requests), 0);
+	for (uint64_t id = 1; id <= 1000; id++) {
+		put(&ring, TAILOR_EVENT_REQUEST_BEGIN, id, id, 0, 0, 0, 0, NULL);
+		tailor_requests_poll(requests, 5000, see, &seen);
+	}
+	put(&ring, TAILOR_EVENT_REQUEST_END, 1000, 2000, 200, 0, 0, 0, NULL);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.last.request.begin_ns, 1000);
+	tailor_requests_close(requests);
+}
+
+static void a_position_that_is_never_published_is_skipped_after_a_while(void **state)
+{
+	struct tailor_event event;
+	struct tailor_tail tail;
+	uint64_t position;
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	tailor_tail_open(&tail, &ring.channel, 1);
+	put(&ring, TAILOR_EVENT_GC_START, 0, 10, 0, 0, 0, 0, NULL);
+	tailor_channel_reserve(&ring.head, 1); /* a producer that died here */
+	put(&ring, TAILOR_EVENT_GC_FINISH, 0, 30, 0, 0, 0, 0, NULL);
+	assert_int_equal(tailor_tail_next(&tail, 1000, &event, &position), 1);
+	assert_int_equal(tailor_tail_next(&tail, 1000, &event, &position), 0);
+	assert_int_equal(tailor_tail_next(&tail, 500000, &event, &position), 0);
+	assert_int_equal(tailor_tail_next(&tail, 1500000, &event, &position), 1);
+	assert_int_equal(event.kind, TAILOR_EVENT_GC_FINISH);
+	assert_int_equal(tail.lost, 1);
+}
+
+static void a_harvest_is_ordered_cut_to_its_window_and_keeps_texts(void **state)
+{
+	struct tailor_harvest harvest = {0};
+	struct tailor_source sources[2] = {{.name = "cpu0"}, {.name = "jvm:a", .own_pid = 10, .pid = 99, .before_ns = 50000000}};
+	struct ring kernel, jvm;
+
+	(void)state;
+	ring_open(&kernel);
+	ring_open(&jvm);
+	put(&kernel, TAILOR_EVENT_SWITCH_IN, 0, 80000000, 0, 0, 0, 0, NULL);
+	put(&kernel, TAILOR_EVENT_SWITCH_IN, 0, 110000000, 0, 0, 0, 0, NULL);
+	put(&kernel, TAILOR_EVENT_SWITCH_OUT, 0, 130000000, 0, 0, 0, 0, NULL);
+	put(&kernel, TAILOR_EVENT_SWITCH_OUT, 0, 900000000, 0, 0, 0, 0, NULL);
+	put(&jvm, TAILOR_EVENT_GC_START, 0, 60000000, 0, 0, 0, 0, NULL);
+	put(&jvm, TAILOR_EVENT_GC_FINISH, 0, 120000000, 0, 0, 0, 0, "Serial young\tAllocation Failure");
+	sources[0].channel = kernel.channel;
+	sources[1].channel = jvm.channel;
+	assert_int_equal(tailor_harvest_read(&harvest, sources, 2, 100000000, 200000000), 0);
+	assert_int_equal(harvest.loss_count, 0);
+	assert_int_equal(harvest.event_count, 4);
+	assert_int_equal(harvest.events[0].event.kind, TAILOR_EVENT_GC_START);
+	assert_int_equal(harvest.events[0].event.pid, 99);
+	assert_int_equal(harvest.events[1].event.time_ns, 110000000);
+	assert_string_equal(harvest.events[2].text, "Serial young\tAllocation Failure");
+	assert_int_equal(harvest.events[3].event.time_ns, 130000000);
+	assert_null(harvest.events[3].text);
+	/* The same memory serves the next window. */
+	assert_int_equal(tailor_harvest_read(&harvest, sources, 1, 100000000, 120000000), 0);
+	assert_int_equal(harvest.event_count, 1);
+	tailor_harvest_free(&harvest);
+}
+
+static void a_harvest_says_what_was_overwritten_and_what_was_dropped(void **state)
+{
+	struct tailor_harvest harvest = {0};
+	struct tailor_source source = {.name = "cpu1"};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	for (uint64_t i = 0; i < 80; i++) {
+		put(&ring, TAILOR_EVENT_SWITCH_IN, 0, 1000000000 + i * 10000000, 0, 0, 0, 0, NULL);
+		if (i == 70)
+			tailor_channel_reserve(&ring.head, 2);
+	}
+	source.channel = ring.channel;
+	/* All of the window is still there. */
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 1750000000, 1790000000), 0);
+	assert_int_equal(harvest.loss_count, 0);
+	/* Two dropped between 1.70 s and 1.71 s. */
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 1600000000, 1790000000), 0);
+	assert_int_equal(harvest.loss_count, 1);
+	assert_int_equal(harvest.losses[0].events, 2);
+	assert_int_equal(harvest.losses[0].from_ns, 1700000000);
+	assert_int_equal(harvest.losses[0].to_ns, 1710000000);
+	assert_string_equal(harvest.losses[0].channel, "cpu1");
+	/* The window begins before what is left: 80 + 2 positions, 64 slots. */
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 1000000000, 1790000000), 0);
+	assert_int_equal(harvest.loss_count, 2);
+	assert_int_equal(harvest.losses[1].from_ns, 0);
+	assert_int_equal(harvest.losses[1].to_ns, 1180000000);
+	tailor_harvest_free(&harvest);
+}
+
+static void a_thread_keeps_its_newest_name(void **state)
+{
+	struct tailor_threads threads = {0};
+
+	(void)state;
+	for (uint32_t tid = 200; tid > 100; tid--)
+		assert_int_equal(tailor_threads_learn(&threads, 1, tid, "worker"), 0);
+	assert_int_equal(tailor_threads_learn(&threads, 1, 150, "qtp-150"), 0);
+	assert_int_equal(threads.count, 100);
+	for (size_t i = 1; i < threads.count; i++)
+		assert_true(threads.list[i - 1].tid < threads.list[i].tid);
+	assert_string_equal(threads.list[49].name, "qtp-150");
+	tailor_threads_learn(&threads, 2, 300, "other");
+	tailor_threads_forget(&threads, 1);
+	assert_int_equal(threads.count, 1);
+	assert_string_equal(threads.list[0].name, "other");
+	tailor_threads_free(&threads);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_request_is_put_together_from_its_events),
+		cmocka_unit_test(requests_in_any_order_keep_apart),
+		cmocka_unit_test(an_overrun_channel_is_counted_and_half_requests_are_dropped),
+		cmocka_unit_test(requests_whose_end_was_lost_make_room),
+		cmocka_unit_test(a_position_that_is_never_published_is_skipped_after_a_while),
+		cmocka_unit_test(a_harvest_is_ordered_cut_to_its_window_and_keeps_texts),
+		cmocka_unit_test(a_harvest_says_what_was_overwritten_and_what_was_dropped),
+		cmocka_unit_test(a_thread_keeps_its_newest_name),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
