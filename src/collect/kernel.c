@@ -107,6 +107,7 @@ static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error
 
 	for (size_t i = 0; i < count; i++) {
 		struct tailor_probe *probe = &kernel->probes[i];
+		int result;
 		size_t j;
 
 		if (probe->reason[0])
@@ -116,11 +117,12 @@ static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error
 				bpf_object__find_program_by_name(kernel->bpf->obj, plans[i].programs[j]));
 			if (kernel->links[i][j])
 				continue;
-			snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(errno), tailor_bpf_remedy(errno));
+			result = -errno;
+			snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-result), tailor_bpf_remedy(-result));
 			if (!probe->required)
 				break;
 			snprintf(error, error_size, "cannot trace with %s: %s", probe->name, probe->reason);
-			return -errno;
+			return result;
 		}
 		probe->attached = !probe->reason[0];
 	}
@@ -328,15 +330,16 @@ int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid;
 	uint8_t hint = 0;
+	size_t i;
 	int result;
 
 	pthread_mutex_lock(&kernel->lock);
 	result = bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.traced), &key) == 0 || errno == ENOENT ? 0 : -errno;
 	if (result == 0) {
-		for (size_t i = 0; i < kernel->traced_count; i++) {
+		for (i = 0; i < kernel->traced_count; i++) {
 			if (kernel->traced[i] == pid)
-				kernel->traced[i--] = kernel->traced[--kernel->traced_count];
-			else if (hint_of(kernel, kernel->traced[i]) == hint_of(kernel, pid))
+				kernel->traced[i] = kernel->traced[--kernel->traced_count];
+			if (i < kernel->traced_count && hint_of(kernel, kernel->traced[i]) == hint_of(kernel, pid))
 				hint = 1;
 		}
 		if (pid > 0)

@@ -79,7 +79,7 @@ static const struct tailor_probe_plan plans[] = {
 		.question = "how long a page fault took, and whether it read from disk",
 		.kernel_name = "handle_mm_fault",
 		.programs = {"on_fault_begin", "on_fault_end"},
-		.remedy = "needs a kernel with CONFIG_FUNCTION_TRACER and CONFIG_DYNAMIC_FTRACE_WITH_DIRECT_CALLS",
+		.remedy = "needs one that does, such as a distribution's",
 		.missing = TAILOR_MISSING_FAULT_TIME,
 		.function = 1,
 	},
@@ -174,8 +174,9 @@ int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *ker
 	} else {
 		error = 0;
 	}
-	if (error)
-		snprintf(reason, reason_size, "the kernel refused it (%s): %s", strerror(error),
-		         plan->function ? plan->remedy : tailor_bpf_remedy(error));
+	if (error && plan->function)
+		snprintf(reason, reason_size, "this kernel or its hardening allows no fentry/fexit programs (%s): %s", strerror(error), plan->remedy);
+	else if (error)
+		snprintf(reason, reason_size, "the kernel refused it (%s): %s", strerror(error), tailor_bpf_remedy(error));
 	return -error;
 }
