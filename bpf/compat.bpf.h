@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Every difference between kernel versions that the programs must know, each with the versions that made it necessary. */
+#ifndef TAILOR_BPF_COMPAT_H
+#define TAILOR_BPF_COMPAT_H
+
+#include "kernel_types.bpf.h"
+
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+
+/*
+ * True when the current task did not ask for what happens now: it only was on the CPU when an interrupt came. The
+ * preemption counter would say it, but programs can read it only on kernels with CONFIG_KALLSYMS_ALL and under a name
+ * that changed in 6.2 and 6.15. Where the kernel runs says it too, on x86-64:
+ * - an interrupt of kernel mode, and a softirq at the end of one or of a system call, runs on the CPU's interrupt stack;
+ * - an interrupt of user mode runs on the task's stack, and the entry code has put -1 where a system call's number would be.
+ * Exceptions do the latter too: a wake-up inside a page fault of user mode counts as an interrupt's. That loses a waker,
+ * which is better than naming a wrong one. `context` is a tracepoint program's: the kernel keeps it on the stack that it runs on.
+ */
+#define TASK_STACK_BYTES_MAX 32768 /* 16 KiB, 32 KiB with CONFIG_KASAN */
+
+static __always_inline bool in_interrupt(const void *context)
+{
+	struct pt_regs *entry = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	uint64_t depth = (uint64_t)entry - (uint64_t)context; /* the entry's registers are at the stack's top */
+
+	return depth >= TASK_STACK_BYTES_MAX || (long)entry->orig_ax == -1;
+}
+
+/*
+ * sched_switch's fourth argument (since 5.18) is the state prev was in when it called the scheduler. When a pending
+ * signal keeps it runnable, kernels before 6.14 set __state back to running but still pass the old state.
+ */
+static __always_inline unsigned int switched_out_state(const struct task_struct *prev, unsigned int prev_state)
+{
+	return prev->__state ? prev_state : 0;
+}
+
+/* Whether tcp_retransmit_skb has a third argument, the error of an attempt that failed (since 6.16; before, only
+ * successes were traced). The loader counts the arguments in the kernel's BTF. */
+const volatile bool retransmit_has_error __weak = false;
+
+/* IPv6 may be configured out, and its fields with it. */
+#define has_ipv6(sk) bpf_core_field_exists((sk)->__sk_common.skc_v6_rcv_saddr)
+
+#endif /* TAILOR_BPF_COMPAT_H */

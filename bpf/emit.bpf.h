@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * What all programs share: the channels they write, who is traced, which request a thread is bound to.
+ * Each file of programs is compiled alone and the objects are linked; the shared symbols are weak so that
+ * the linker keeps one of each.
+ */
+#ifndef TAILOR_BPF_EMIT_H
+#define TAILOR_BPF_EMIT_H
+
+#include "kernel_types.bpf.h"
+
+#include <bpf/bpf_helpers.h>
+#include <tailor/channel.h>
+
+/* Set by the loader before load. */
+const volatile uint32_t slots_shift __weak = 0; /* log2 of the slots per CPU */
+
+/* The channels: one per possible CPU, mapped by the observer. The loader sets max_entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct tailor_event);
+} slots __weak SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct tailor_channel_head);
+} heads __weak SEC(".maps");
+
+/* Traced processes: thread group id -> enum tailor_traced_role. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 256);
+	__type(key, uint32_t);
+	__type(value, uint32_t);
+} traced __weak SEC(".maps");
+
+/* As in src/collect/kernel.h. */
+enum { ROLE_NONE = 0, ROLE_SERVER = 1, ROLE_PROXY = 2 };
+
+/*
+ * Non-zero where a traced process may be found by its id modulo the size: almost every switch on a machine is
+ * between two tasks that nobody asked about, and this spares them the hash look-up. The loader keeps it.
+ */
+#define TRACED_HINTS 1024
+uint8_t traced_hint[TRACED_HINTS] __weak = {};
+
+/* What a thread of a server works on since its last receive. */
+struct bound {
+	uint64_t request;
+	uint16_t server_port;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct bound);
+} bound __weak SEC(".maps");
+
+/* The role of a process; ROLE_NONE for all that nobody asked for. */
+static __always_inline uint32_t role_of(uint32_t tgid)
+{
+	uint32_t *role;
+
+	if (!traced_hint[tgid & (TRACED_HINTS - 1)])
+		return ROLE_NONE;
+	role = bpf_map_lookup_elem(&traced, &tgid);
+	return role ? *role : ROLE_NONE;
+}
+
+/* The request a task is bound to, 0 for none. */
+static __always_inline uint64_t request_of(struct task_struct *task)
+{
+	const struct bound *binding = bpf_task_storage_get(&bound, task, NULL, 0);
+
+	return binding ? binding->request : 0;
+}
+
+/* Writes one event (all but sequence, texts and cpu is the caller's) into this CPU's channel, over the oldest. */
+static __always_inline void emit(struct tailor_event *event)
+{
+	uint32_t cpu = bpf_get_smp_processor_id();
+	struct tailor_channel_head *head = bpf_map_lookup_elem(&heads, &cpu);
+	struct tailor_event *slot;
+	uint64_t position;
+	uint32_t index;
+
+	if (!head)
+		return;
+	position = tailor_channel_reserve(head, 1);
+	index = (cpu << slots_shift) + (position & ((UINT64_C(1) << slots_shift) - 1));
+	slot = bpf_map_lookup_elem(&slots, &index);
+	if (!slot || !tailor_slot_claim(slot, position))
+		return;
+	slot->kind = event->kind;
+	slot->texts = 0;
+	slot->cpu = cpu;
+	slot->extra = event->extra;
+	slot->time_ns = event->time_ns;
+	slot->request = event->request;
+	slot->pid = event->pid;
+	slot->tid = event->tid;
+	slot->arg[0] = event->arg[0];
+	slot->arg[1] = event->arg[1];
+	slot->arg[2] = event->arg[2];
+	tailor_slot_publish(slot, position);
+}
+
+#endif /* TAILOR_BPF_EMIT_H */

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * The few kernel types the programs look into, with only the fields they read. Names must be the
+ * kernel's: the loader finds each field by type and name in the running kernel's BTF (CO-RE), so order,
+ * offsets and anonymous unions do not matter here. No generated vmlinux.h: the build then needs
+ * neither BTF nor the headers of any particular kernel.
+ */
+#ifndef TAILOR_BPF_KERNEL_TYPES_H
+#define TAILOR_BPF_KERNEL_TYPES_H
+
+#include <linux/bpf.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#define TASK_COMM_BYTES 16
+#define AF_INET 2
+#define AF_INET6 10
+#define IPPROTO_TCP 6
+#define MSG_OOB 0x1
+#define MSG_PEEK 0x2
+#define MSG_ERRQUEUE 0x2000
+#define VM_FAULT_MAJOR 0x4
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct task_struct {
+	unsigned int __state;
+	int pid;  /* the thread, in the initial pid namespace */
+	int tgid; /* the process */
+	char comm[TASK_COMM_BYTES];
+};
+
+struct pt_regs {
+	unsigned long ip;
+	unsigned long orig_ax; /* system call number, -1 after any other entry from user mode */
+};
+
+struct in6_addr {
+	union {
+		uint32_t u6_addr32[4];
+	} in6_u;
+};
+
+struct sock_common {
+	uint32_t skc_daddr;
+	uint32_t skc_rcv_saddr;
+	uint16_t skc_dport; /* network order */
+	uint16_t skc_num;   /* local port, host order */
+	unsigned short skc_family;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	uint16_t sk_protocol;
+};
+
+struct tcp_sock {
+	uint32_t copied_seq;
+	uint32_t write_seq;
+};
+
+struct sk_buff {
+	struct sock *sk;
+	unsigned int len;
+	unsigned char *head;
+	unsigned char *data;
+	uint16_t transport_header; /* offset from head */
+	char cb[48];
+};
+
+/* What TCP keeps in sk_buff.cb while the segment is in its queues. */
+struct tcp_skb_cb {
+	uint32_t seq;
+	uint32_t end_seq;
+};
+
+struct vm_area_struct;
+
+#pragma clang attribute pop
+
+/* RFC 9293, section 3.1; not relocated, it is the wire's format. */
+struct tcp_header {
+	uint16_t source;
+	uint16_t destination;
+	uint32_t sequence;
+	uint32_t acknowledged;
+	uint8_t offset; /* header length in 32-bit words, in the upper four bits */
+	uint8_t flags;
+};
+
+#endif /* TAILOR_BPF_KERNEL_TYPES_H */

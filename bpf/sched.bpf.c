@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/* Who woke a traced thread, when did it get a CPU, who had it, who pushed it out, and in which state it left. */
+#include "emit.bpf.h"
+
+#include <bpf/bpf_tracing.h>
+
+#include "compat.bpf.h"
+
+/* include/linux/sched.h */
+#define TASK_INTERRUPTIBLE_BIT 0x1
+#define TASK_UNINTERRUPTIBLE_BIT 0x2
+#define TASK_STOPPED_OR_TRACED_BITS 0xc
+#define TASK_EXIT_BITS 0xb0 /* EXIT_DEAD, EXIT_ZOMBIE, TASK_DEAD */
+
+static __always_inline uint32_t fold_state(unsigned int state)
+{
+	if (!state)
+		return TAILOR_TASK_RUNNABLE;
+	if (state & TASK_INTERRUPTIBLE_BIT)
+		return TAILOR_TASK_SLEEPING;
+	if (state & TASK_UNINTERRUPTIBLE_BIT)
+		return TAILOR_TASK_UNINTERRUPTIBLE;
+	if (state & TASK_STOPPED_OR_TRACED_BITS)
+		return TAILOR_TASK_STOPPED;
+	if (state & TASK_EXIT_BITS)
+		return TAILOR_TASK_DEAD;
+	return TAILOR_TASK_OTHER;
+}
+
+/* Fills arg[0..2] with another task and its name. */
+static __always_inline void describe_other(struct tailor_event *event, const struct task_struct *task)
+{
+	event->arg[0] = TAILOR_TASK(task->tgid, task->pid);
+	bpf_probe_read_kernel(&event->arg[1], TASK_COMM_BYTES, task->comm);
+}
+
+static __always_inline void emit_wakeup(const void *context, struct task_struct *woken, uint32_t tgid)
+{
+	struct tailor_event event = {.kind = TAILOR_EVENT_WAKEUP, .time_ns = bpf_ktime_get_ns()};
+
+	event.pid = tgid;
+	event.tid = woken->pid;
+	if (!in_interrupt(context)) {
+		struct task_struct *waker = bpf_get_current_task_btf();
+
+		event.request = request_of(waker);
+		describe_other(&event, waker);
+	}
+	emit(&event);
+}
+
+/* Runs in the waker's context, unlike sched_wakeup, which may run where the woken task will. */
+SEC("tp_btf/sched_waking")
+int BPF_PROG(on_sched_waking, struct task_struct *woken)
+{
+	uint32_t tgid = woken->tgid;
+
+	if (role_of(tgid))
+		emit_wakeup(ctx, woken, tgid);
+	return 0;
+}
+
+/* A new thread's first wake-up has a tracepoint of its own; it runs in the parent's context. */
+SEC("tp_btf/sched_wakeup_new")
+int BPF_PROG(on_sched_wakeup_new, struct task_struct *woken)
+{
+	uint32_t tgid = woken->tgid;
+
+	if (role_of(tgid))
+		emit_wakeup(ctx, woken, tgid);
+	return 0;
+}
+
+static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t time_ns, struct task_struct *task, uint32_t tgid,
+                                        const struct task_struct *other, uint32_t extra)
+{
+	struct tailor_event event = {.kind = kind, .time_ns = time_ns, .extra = extra};
+
+	event.pid = tgid;
+	event.tid = task->pid;
+	event.request = request_of(task);
+	describe_other(&event, other);
+	emit(&event);
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next, unsigned int prev_state)
+{
+	uint32_t prev_tgid = prev->tgid, next_tgid = next->tgid;
+	uint32_t out = role_of(prev_tgid), in = role_of(next_tgid);
+	uint64_t time_ns;
+
+	if (!out && !in)
+		return 0;
+	time_ns = bpf_ktime_get_ns();
+	if (out)
+		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, next,
+		            preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state)));
+	if (in)
+		emit_switch(TAILOR_EVENT_SWITCH_IN, time_ns, next, next_tgid, prev, 0);
+	return 0;
+}
+
+char LICENSE[] SEC("license") = "GPL";

@@ -1,0 +1,207 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * Which request a thread serves, when it wrote the response, and when those bytes left. Everything here is about
+ * connections whose tag (include/tailor/tag.h) names a request: a connection without one costs two array look-ups.
+ */
+#include "emit.bpf.h"
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_tracing.h>
+#include <tailor/tag.h>
+
+#include "compat.bpf.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TAILOR_TAGS);
+	__type(key, uint32_t);
+	__type(value, struct tailor_tag);
+} tags SEC(".maps");
+
+/* Which end of a tagged connection a socket is. */
+enum end { END_SERVER, END_PROXY };
+
+static __always_inline uint16_t local_port(const struct sock *sk)
+{
+	return sk->__sk_common.skc_num;
+}
+
+static __always_inline uint16_t remote_port(const struct sock *sk)
+{
+	return bpf_ntohs(sk->__sk_common.skc_dport);
+}
+
+/* Is the server's address of this tag the socket's own one (at the server's end) or its peer's? */
+static __always_inline bool has_server_address(const struct sock *sk, const struct tailor_tag *tag, enum end end)
+{
+	const uint32_t *address = (const uint32_t *)tag->address;
+	uint16_t family = sk->__sk_common.skc_family;
+
+	if (family == AF_INET) {
+		uint32_t ip4 = end == END_SERVER ? sk->__sk_common.skc_rcv_saddr : sk->__sk_common.skc_daddr;
+
+		return address[3] == ip4 && address[2] == bpf_htonl(0xffff) && !address[1] && !address[0];
+	}
+	if (family == AF_INET6 && has_ipv6(sk)) {
+		const struct in6_addr *ip6 =
+			end == END_SERVER ? &sk->__sk_common.skc_v6_rcv_saddr : &sk->__sk_common.skc_v6_daddr;
+
+		return address[3] == ip6->in6_u.u6_addr32[3] && address[2] == ip6->in6_u.u6_addr32[2] &&
+		       address[1] == ip6->in6_u.u6_addr32[1] && address[0] == ip6->in6_u.u6_addr32[0];
+	}
+	return false;
+}
+
+/* The request that the connection carries now, if this socket is that end of a tagged connection; else 0. */
+static __always_inline uint64_t tagged_request(const struct sock *sk, enum end end)
+{
+	uint16_t server_port = end == END_SERVER ? local_port(sk) : remote_port(sk);
+	uint32_t index = end == END_SERVER ? remote_port(sk) : local_port(sk);
+	volatile const struct tailor_tag *tag = bpf_map_lookup_elem(&tags, &index);
+	uint64_t request;
+
+	if (!tag)
+		return 0;
+	request = tag->request;
+	if (!request || !server_port || tag->server_port != server_port)
+		return 0;
+	if (!has_server_address(sk, (const struct tailor_tag *)tag, end))
+		return 0;
+	/* The proxy may be giving the entry to another connection: what was compared then is a mix. */
+	return tag->request == request ? request : 0;
+}
+
+static __always_inline uint64_t tagged_request_either_end(const struct sock *sk)
+{
+	uint64_t request = tagged_request(sk, END_SERVER);
+
+	return request ? request : tagged_request(sk, END_PROXY);
+}
+
+static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct sock *sk, uint64_t request, uint32_t sequence,
+                                       uint32_t bytes)
+{
+	uint64_t task = bpf_get_current_pid_tgid();
+	struct tailor_event event = {.kind = kind, .time_ns = bpf_ktime_get_ns(), .request = request};
+
+	event.pid = TAILOR_TASK_PID(task);
+	event.tid = TAILOR_TASK_TID(task);
+	event.extra = TAILOR_PORTS(local_port(sk), remote_port(sk));
+	event.arg[0] = sequence;
+	event.arg[1] = bytes;
+	emit(&event);
+}
+
+/* Binds the running thread to what it has just received on a server's connection; request 0 unbinds it. */
+static __always_inline void bind_thread(uint64_t request, uint16_t server_port)
+{
+	struct bound *binding = bpf_task_storage_get(&bound, bpf_get_current_task_btf(), NULL,
+	                                             request ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+
+	if (!binding)
+		return;
+	/* A receive without a tag ends the binding only if it came in by the server's own port: as a client of
+	 * another server, the thread still works for its request. */
+	if (!request && binding->server_port != server_port)
+		return;
+	binding->request = request;
+	binding->server_port = server_port;
+}
+
+static __always_inline void received(struct sock *sk, int bytes, int flags)
+{
+	struct tcp_sock *tcp;
+	uint64_t request;
+
+	if (bytes <= 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
+		return;
+	if (role_of(TAILOR_TASK_PID(bpf_get_current_pid_tgid())) != ROLE_SERVER)
+		return;
+	tcp = bpf_skc_to_tcp_sock(sk);
+	if (!tcp)
+		return;
+	request = tagged_request(sk, END_SERVER);
+	bind_thread(request, local_port(sk));
+	if (request)
+		emit_bytes(TAILOR_EVENT_RECEIVE, sk, request, tcp->copied_seq - (uint32_t)bytes, bytes);
+}
+
+static __always_inline void written(struct sock *sk, int bytes)
+{
+	struct tcp_sock *tcp;
+	uint64_t request;
+
+	if (bytes <= 0 || !role_of(TAILOR_TASK_PID(bpf_get_current_pid_tgid())))
+		return;
+	tcp = bpf_skc_to_tcp_sock(sk);
+	if (!tcp)
+		return;
+	request = tagged_request_either_end(sk);
+	if (request)
+		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, sk, request, tcp->write_seq - (uint32_t)bytes, bytes);
+}
+
+/* These two (since 6.3) see every way to receive and send, io_uring and sendfile too, and cost other system calls nothing. */
+SEC("tp_btf/sock_recv_length")
+int BPF_PROG(on_sock_recv_length, struct sock *sk, int bytes, int flags)
+{
+	received(sk, bytes, flags);
+	return 0;
+}
+
+SEC("tp_btf/sock_send_length")
+int BPF_PROG(on_sock_send_length, struct sock *sk, int bytes)
+{
+	written(sk, bytes);
+	return 0;
+}
+
+/*
+ * Hand-over to the device's queue. A stacked device (bond, VLAN, bridge) passes it more than once; the TCP header
+ * must be the socket's own one, which it is not after encapsulation.
+ */
+SEC("tp_btf/net_dev_queue")
+int BPF_PROG(on_net_dev_queue, struct sk_buff *skb)
+{
+	struct sock *sk = skb->sk;
+	struct tcp_header header;
+	uint64_t request;
+	unsigned char *transport;
+	uint32_t headers_length;
+
+	if (!sk)
+		return 0;
+	request = tagged_request_either_end(sk);
+	if (!request)
+		return 0;
+	transport = skb->head + skb->transport_header;
+	if (bpf_probe_read_kernel(&header, sizeof(header), transport))
+		return 0;
+	if (bpf_ntohs(header.source) != local_port(sk) || bpf_ntohs(header.destination) != remote_port(sk))
+		return 0;
+	headers_length = (uint32_t)(transport - skb->data) + (header.offset >> 4) * 4;
+	if (skb->len <= headers_length) /* a pure acknowledgement */
+		return 0;
+	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, sk, request, bpf_ntohl(header.sequence), skb->len - headers_length);
+	return 0;
+}
+
+/* Follows the TCP_TRANSMIT of the same bytes. */
+SEC("tp_btf/tcp_retransmit_skb")
+int BPF_PROG(on_tcp_retransmit_skb, const struct sock *sk, const struct sk_buff *skb)
+{
+	const struct tcp_skb_cb *segment = (const struct tcp_skb_cb *)skb->cb;
+	uint32_t sequence, end;
+	uint64_t request;
+
+	if (retransmit_has_error && (int)ctx[2] != 0)
+		return 0;
+	request = tagged_request_either_end(sk);
+	if (!request)
+		return 0;
+	sequence = BPF_CORE_READ(segment, seq);
+	end = BPF_CORE_READ(segment, end_seq);
+	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, sk, request, sequence, end - sequence);
+	return 0;
+}

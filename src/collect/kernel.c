@@ -1,0 +1,364 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/kernel.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <tailor/timeline.h>
+#include <unistd.h>
+
+#include <tailor_bpf.skel.h>
+
+#include "collect/kernel_probes.h"
+
+/* As in bpf/emit.bpf.h: entries of the map `traced`. */
+#define TRACED_MAX 256
+
+struct mapping {
+	void *start; /* NULL: not mapped */
+	size_t bytes;
+};
+
+struct tailor_kernel {
+	struct tailor_bpf *bpf;
+	struct bpf_link *links[TAILOR_PROBES_MAX][TAILOR_PROBE_PROGRAMS_MAX];
+	struct tailor_probe probes[TAILOR_PROBES_MAX];
+	size_t probe_count;
+	struct mapping heads;
+	struct mapping slots;
+	struct mapping tags;
+	struct tailor_channel *channels;
+	size_t channel_count;
+	pthread_mutex_t lock; /* of what follows, and of the map `traced` and its hints */
+	pid_t traced[TRACED_MAX];
+	size_t traced_count;
+};
+
+/* The first thing libbpf complained about in this thread since it was last cleared: the later ones only repeat it less precisely. */
+static _Thread_local char complaint[160];
+
+static __attribute__((format(printf, 2, 0))) int keep_complaint(enum libbpf_print_level level, const char *format, va_list arguments)
+{
+	if (level == LIBBPF_WARN && !complaint[0]) {
+		vsnprintf(complaint, sizeof(complaint), format, arguments);
+		complaint[strcspn(complaint, "\n")] = '\0';
+	}
+	return 0;
+}
+
+static int fail(int error, const char *tried, char *text, size_t size)
+{
+	snprintf(text, size, "cannot %s: %s%s%s%s; %s", tried, strerror(error), complaint[0] ? " (" : "", complaint,
+	         complaint[0] ? ")" : "", tailor_bpf_remedy(error));
+	return -error;
+}
+
+/* The programs see ids of the initial pid namespace; in another one the same number is a stranger. The inode is ABI (PROC_PID_INIT_INO). */
+static int in_initial_pid_namespace(void)
+{
+	struct stat status;
+
+	return stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == 0xEFFFFFFCu;
+}
+
+static void set_autoload(struct tailor_kernel *kernel, const struct tailor_probe_plan *plan, int load)
+{
+	for (size_t i = 0; i < TAILOR_PROBE_PROGRAMS_MAX && plan->programs[i]; i++)
+		bpf_program__set_autoload(bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[i]), load);
+}
+
+/* Asks for every probe and leaves in the object only the programs that the kernel will take. */
+static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_types, int optional, char *error, size_t error_size)
+{
+	const struct tailor_probe_plan *plans;
+
+	kernel->probe_count = tailor_probe_plans(&plans);
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		struct tailor_probe *probe = &kernel->probes[i];
+		int result;
+
+		*probe = (struct tailor_probe){.name = plans[i].name, .question = plans[i].question, .required = plans[i].required};
+		if (!optional && !probe->required) {
+			snprintf(probe->reason, sizeof(probe->reason), "left out, as the kernel refused all of the programs together");
+			result = -ENOENT;
+		} else {
+			result = tailor_probe_ask(&plans[i], kernel_types, probe->reason, sizeof(probe->reason));
+		}
+		set_autoload(kernel, &plans[i], result == 0);
+		if (result != 0 && probe->required) {
+			snprintf(error, error_size, "cannot trace with %s: %s", probe->name, probe->reason);
+			return result;
+		}
+	}
+	return 0;
+}
+
+static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error_size)
+{
+	const struct tailor_probe_plan *plans;
+	size_t count = tailor_probe_plans(&plans);
+
+	for (size_t i = 0; i < count; i++) {
+		struct tailor_probe *probe = &kernel->probes[i];
+		int result;
+		size_t j;
+
+		if (probe->reason[0])
+			continue;
+		for (j = 0; j < TAILOR_PROBE_PROGRAMS_MAX && plans[i].programs[j]; j++) {
+			kernel->links[i][j] = bpf_program__attach(
+				bpf_object__find_program_by_name(kernel->bpf->obj, plans[i].programs[j]));
+			if (kernel->links[i][j])
+				continue;
+			result = -errno;
+			snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-result), tailor_bpf_remedy(-result));
+			if (!probe->required)
+				break;
+			snprintf(error, error_size, "cannot trace with %s: %s", probe->name, probe->reason);
+			return result;
+		}
+		probe->attached = !probe->reason[0];
+	}
+	return 0;
+}
+
+static int map_memory(struct bpf_map *map, size_t entry_bytes, int protection, struct mapping *ret_mapping)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	size_t bytes = (bpf_map__max_entries(map) * entry_bytes + page - 1) & ~(page - 1);
+	void *start = mmap(NULL, bytes, protection, MAP_SHARED, bpf_map__fd(map), 0);
+
+	if (start == MAP_FAILED)
+		return -errno;
+	*ret_mapping = (struct mapping){.start = start, .bytes = bytes};
+	return 0;
+}
+
+static void unmap_memory(struct mapping *mapping)
+{
+	if (mapping->start)
+		munmap(mapping->start, mapping->bytes);
+	*mapping = (struct mapping){0};
+}
+
+/* Channels are mapped read-only: this process reads what the kernel records and cannot spoil it. */
+static int map_channels(struct tailor_kernel *kernel, size_t slots_per_cpu)
+{
+	int result = map_memory(kernel->bpf->maps.heads, sizeof(struct tailor_channel_head), PROT_READ, &kernel->heads);
+
+	if (result == 0)
+		result = map_memory(kernel->bpf->maps.slots, sizeof(struct tailor_event), PROT_READ, &kernel->slots);
+	if (result == 0)
+		result = map_memory(kernel->bpf->maps.tags, sizeof(struct tailor_tag), PROT_READ | PROT_WRITE, &kernel->tags);
+	if (result != 0)
+		return result;
+	kernel->channels = calloc(kernel->channel_count, sizeof(*kernel->channels));
+	if (!kernel->channels)
+		return -ENOMEM;
+	for (size_t cpu = 0; cpu < kernel->channel_count; cpu++)
+		kernel->channels[cpu] = (struct tailor_channel){
+			.head = (struct tailor_channel_head *)kernel->heads.start + cpu,
+			.slots = (struct tailor_event *)kernel->slots.start + cpu * slots_per_cpu,
+			.mask = slots_per_cpu - 1,
+		};
+	return 0;
+}
+
+/* Opens the object, sizes its maps and loads what `optional` and the kernel allow. */
+static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_types, size_t slots_per_cpu, int optional,
+                         char *error, size_t error_size)
+{
+	int result;
+
+	complaint[0] = '\0';
+	kernel->bpf = tailor_bpf__open();
+	if (!kernel->bpf)
+		return fail(errno, "open the BPF programs", error, error_size);
+	result = choose_probes(kernel, kernel_types, optional, error, error_size);
+	if (result != 0)
+		return result;
+	kernel->bpf->rodata->slots_shift = (uint32_t)__builtin_ctzll(slots_per_cpu);
+	kernel->bpf->rodata->retransmit_has_error = tailor_probe_arguments("tcp_retransmit_skb", kernel_types) > 2;
+	bpf_map__set_max_entries(kernel->bpf->maps.heads, (__u32)kernel->channel_count);
+	bpf_map__set_max_entries(kernel->bpf->maps.slots, (__u32)(kernel->channel_count * slots_per_cpu));
+	complaint[0] = '\0';
+	result = tailor_bpf__load(kernel->bpf);
+	return result == 0 ? 0 : fail(-result, "load the BPF programs", error, error_size);
+}
+
+static int open_kernel(struct tailor_kernel *kernel, const struct btf *kernel_types, size_t slots_per_cpu, char *error, size_t error_size)
+{
+	int result = load_programs(kernel, kernel_types, slots_per_cpu, 1, error, error_size);
+
+	if (result == -EINVAL || result == -EACCES || result == -ENOTSUP) {
+		/* Each optional probe was accepted with an empty program, but some real one was not: do without all of them
+		 * rather than without the required ones. */
+		tailor_bpf__destroy(kernel->bpf);
+		result = load_programs(kernel, kernel_types, slots_per_cpu, 0, error, error_size);
+	}
+	if (result != 0)
+		return result;
+	result = map_channels(kernel, slots_per_cpu);
+	if (result != 0)
+		return fail(-result, "map the kernel's channels", error, error_size);
+	return attach_probes(kernel, error, error_size);
+}
+
+int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, char *error, size_t error_size)
+{
+	struct tailor_kernel *kernel;
+	struct btf *kernel_types;
+	int cpus = libbpf_num_possible_cpus();
+	int result;
+
+	libbpf_set_print(keep_complaint);
+	complaint[0] = '\0';
+	if (cpus <= 0 || slots_per_cpu == 0 || (slots_per_cpu & (slots_per_cpu - 1)) || slots_per_cpu > UINT32_MAX / (unsigned int)cpus) {
+		snprintf(error, error_size, "cannot keep %zu events per CPU: the number must be a power of two", slots_per_cpu);
+		return -EINVAL;
+	}
+	if (!in_initial_pid_namespace()) {
+		snprintf(error, error_size, "cannot trace from inside a pid namespace, where process ids differ from the kernel's: "
+		                            "run in the host's (docker run --pid=host, hostPID: true)");
+		return -EOPNOTSUPP;
+	}
+	kernel_types = btf__load_vmlinux_btf();
+	if (!kernel_types) {
+		snprintf(error, error_size, "cannot read /sys/kernel/btf/vmlinux (%s): needs a kernel with CONFIG_DEBUG_INFO_BTF=y and sysfs mounted",
+		         strerror(errno));
+		return errno == EPERM || errno == EACCES ? -EPERM : -ENOENT;
+	}
+	kernel = calloc(1, sizeof(*kernel));
+	if (!kernel) {
+		btf__free(kernel_types);
+		return fail(ENOMEM, "open the kernel's recording", error, error_size);
+	}
+	pthread_mutex_init(&kernel->lock, NULL);
+	kernel->channel_count = (size_t)cpus;
+	result = open_kernel(kernel, kernel_types, slots_per_cpu, error, error_size);
+	btf__free(kernel_types);
+	if (result != 0) {
+		tailor_kernel_close(kernel);
+		return result;
+	}
+	*ret_kernel = kernel;
+	return 0;
+}
+
+void tailor_kernel_close(struct tailor_kernel *kernel)
+{
+	if (!kernel)
+		return;
+	for (size_t i = 0; i < TAILOR_PROBES_MAX; i++) {
+		for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX; j++)
+			bpf_link__destroy(kernel->links[i][j]);
+	}
+	unmap_memory(&kernel->heads);
+	unmap_memory(&kernel->slots);
+	unmap_memory(&kernel->tags);
+	tailor_bpf__destroy(kernel->bpf);
+	pthread_mutex_destroy(&kernel->lock);
+	free(kernel->channels);
+	free(kernel);
+}
+
+struct tailor_tag *tailor_kernel_tags(struct tailor_kernel *kernel)
+{
+	return kernel->tags.start;
+}
+
+size_t tailor_kernel_channels(struct tailor_kernel *kernel, const struct tailor_channel **ret_channels)
+{
+	*ret_channels = kernel->channels;
+	return kernel->channel_count;
+}
+
+size_t tailor_kernel_probes(const struct tailor_kernel *kernel, const struct tailor_probe **ret_probes)
+{
+	*ret_probes = kernel->probes;
+	return kernel->probe_count;
+}
+
+uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel)
+{
+	const struct tailor_probe_plan *plans;
+	uint32_t missing = 0;
+
+	tailor_probe_plans(&plans);
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		if (!kernel->probes[i].attached)
+			missing |= plans[i].missing;
+	}
+	return missing;
+}
+
+/* A byte each, shared by the processes whose ids agree modulo its size; see bpf/emit.bpf.h. */
+static uint8_t *hint_of(struct tailor_kernel *kernel, pid_t pid)
+{
+	return &kernel->bpf->bss->traced_hint[(size_t)pid % sizeof(kernel->bpf->bss->traced_hint)];
+}
+
+int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_traced_role role)
+{
+	uint32_t key = (uint32_t)pid, value = role;
+	size_t i;
+	int result;
+
+	if (pid <= 0)
+		return -EINVAL;
+	pthread_mutex_lock(&kernel->lock);
+	result = bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.traced), &key, &value, BPF_ANY) == 0 ? 0 : -errno;
+	if (result == 0) {
+		for (i = 0; i < kernel->traced_count && kernel->traced[i] != pid; i++)
+			;
+		if (i == kernel->traced_count)
+			kernel->traced[kernel->traced_count++] = pid; /* the map has as many entries as this array */
+		__atomic_store_n(hint_of(kernel, pid), 1, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&kernel->lock);
+	return result;
+}
+
+int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
+{
+	uint32_t key = (uint32_t)pid;
+	uint8_t hint = 0;
+	size_t i;
+	int result;
+
+	pthread_mutex_lock(&kernel->lock);
+	result = bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.traced), &key) == 0 || errno == ENOENT ? 0 : -errno;
+	if (result == 0) {
+		for (i = 0; i < kernel->traced_count; i++) {
+			if (kernel->traced[i] == pid)
+				kernel->traced[i] = kernel->traced[--kernel->traced_count];
+			if (i < kernel->traced_count && hint_of(kernel, kernel->traced[i]) == hint_of(kernel, pid))
+				hint = 1;
+		}
+		if (pid > 0)
+			__atomic_store_n(hint_of(kernel, pid), hint, __ATOMIC_RELEASE);
+	}
+	pthread_mutex_unlock(&kernel->lock);
+	return result;
+}
+
+int tailor_kernel_survey(struct tailor_probe *ret_probes, size_t size, char *error, size_t error_size)
+{
+	struct tailor_kernel *kernel;
+	size_t count;
+	int result = tailor_kernel_open(64, &kernel, error, error_size);
+
+	if (result != 0)
+		return result;
+	count = kernel->probe_count < size ? kernel->probe_count : size;
+	memcpy(ret_probes, kernel->probes, count * sizeof(*ret_probes));
+	tailor_kernel_close(kernel);
+	return (int)count;
+}

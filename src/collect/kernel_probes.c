@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/kernel_probes.h"
+
+#include <bpf/bpf.h>
+#include <bpf/btf.h>
+#include <errno.h>
+#include <linux/bpf.h>
+#include <stdio.h>
+#include <string.h>
+#include <tailor/timeline.h>
+
+#include "base/cleanup.h"
+
+static const struct tailor_probe_plan plans[] = {
+	{
+		.name = "sched_switch",
+		.question = "when a thread got a CPU, who had it before, and how it lost it",
+		.kernel_name = "sched_switch",
+		.programs = {"on_sched_switch"},
+		.remedy = "needs Linux 6.1 or later with CONFIG_TRACEPOINTS",
+		.required = 1,
+	},
+	{
+		.name = "sched_waking",
+		.question = "who woke a thread, and when",
+		.kernel_name = "sched_waking",
+		.programs = {"on_sched_waking"},
+		.remedy = "needs Linux 6.1 or later with CONFIG_TRACEPOINTS",
+		.required = 1,
+	},
+	{
+		.name = "sched_wakeup_new",
+		.question = "who started a thread, and when",
+		.kernel_name = "sched_wakeup_new",
+		.programs = {"on_sched_wakeup_new"},
+		.remedy = "needs Linux 6.1 or later with CONFIG_TRACEPOINTS",
+	},
+	{
+		.name = "sock_recv_length",
+		.question = "which request a thread serves",
+		.kernel_name = "sock_recv_length",
+		.programs = {"on_sock_recv_length"},
+		.remedy = "needs Linux 6.3 or later",
+		.missing = TAILOR_MISSING_WRITE,
+	},
+	{
+		.name = "sock_send_length",
+		.question = "when the response was written, and by which thread",
+		.kernel_name = "sock_send_length",
+		.programs = {"on_sock_send_length"},
+		.remedy = "needs Linux 6.3 or later",
+		.missing = TAILOR_MISSING_WRITE,
+	},
+	{
+		.name = "net_dev_queue",
+		.question = "when the response's bytes left",
+		.kernel_name = "net_dev_queue",
+		.programs = {"on_net_dev_queue"},
+		.remedy = "needs a kernel with CONFIG_NET and CONFIG_TRACEPOINTS",
+		.required = 1,
+	},
+	{
+		.name = "tcp_retransmit_skb",
+		.question = "which bytes had to be sent again",
+		.kernel_name = "tcp_retransmit_skb",
+		.programs = {"on_tcp_retransmit_skb"},
+		.remedy = "needs a kernel with CONFIG_INET and CONFIG_TRACEPOINTS",
+	},
+	{
+		.name = "page_fault_user",
+		.question = "which memory was not there when touched",
+		.kernel_name = "page_fault_user",
+		.programs = {"on_page_fault_user"},
+		.remedy = "needs a kernel with the exceptions tracepoints (x86)",
+		.missing = TAILOR_MISSING_FAULT_TIME,
+	},
+	{
+		.name = "handle_mm_fault",
+		.question = "how long a page fault took, and whether it read from disk",
+		.kernel_name = "handle_mm_fault",
+		.programs = {"on_fault_begin", "on_fault_end"},
+		.remedy = "needs one that does, such as a distribution's",
+		.missing = TAILOR_MISSING_FAULT_TIME,
+		.function = 1,
+	},
+};
+_Static_assert(sizeof(plans) / sizeof(plans[0]) <= TAILOR_PROBES_MAX, "callers size their arrays by TAILOR_PROBES_MAX");
+
+size_t tailor_probe_plans(const struct tailor_probe_plan **ret_plans)
+{
+	*ret_plans = plans;
+	return sizeof(plans) / sizeof(plans[0]);
+}
+
+/* The type through which a BPF program attaches to the tracepoint: a typedef of a pointer to its prototype. */
+static int tracepoint_type(const char *tracepoint, const struct btf *kernel_types)
+{
+	char name[96];
+
+	snprintf(name, sizeof(name), "btf_trace_%s", tracepoint);
+	return btf__find_by_name_kind(kernel_types, name, BTF_KIND_TYPEDEF);
+}
+
+int tailor_probe_arguments(const char *tracepoint, const struct btf *kernel_types)
+{
+	const struct btf_type *type;
+	int id = tracepoint_type(tracepoint, kernel_types);
+
+	if (id < 0)
+		return -ENOENT;
+	type = btf__type_by_id(kernel_types, btf__type_by_id(kernel_types, (__u32)id)->type);
+	if (!type || !btf_is_ptr(type))
+		return -ENOENT;
+	type = btf__type_by_id(kernel_types, type->type);
+	if (!type || !btf_is_func_proto(type) || btf_vlen(type) == 0)
+		return -ENOENT;
+	return btf_vlen(type) - 1; /* the first is the tracepoint's own context, which programs do not see */
+}
+
+static int kernel_is_locked_down(void)
+{
+	cleanup_fclose FILE *file = fopen("/sys/kernel/security/lockdown", "re");
+	char line[128];
+
+	return file && fgets(line, sizeof(line), file) && strstr(line, "[confidentiality]");
+}
+
+const char *tailor_bpf_remedy(int error)
+{
+	switch (error) {
+	case EPERM:
+	case EACCES:
+		if (kernel_is_locked_down())
+			return "kernel lockdown is in confidentiality mode, which forbids tracing: boot with lockdown=integrity or none";
+		return "needs root or CAP_BPF+CAP_PERFMON";
+	case ENOMEM: return "not enough memory for the channels: keep fewer events or raise the memory cgroup's limit";
+	case ENOSYS: return "this kernel has no bpf(2): needs CONFIG_BPF_SYSCALL=y";
+	default: return "run tailor doctor and report this with the kernel's version";
+	}
+}
+
+static int load_trial(enum bpf_attach_type attach, __u32 type_id)
+{
+	/* r0 = 0; exit */
+	static const struct bpf_insn nothing[] = {
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
+	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = attach, .attach_btf_id = type_id);
+	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "tailor_ask", "GPL", nothing, 2, &options);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason, size_t reason_size)
+{
+	int id = plan->function ? btf__find_by_name_kind(kernel_types, plan->kernel_name, BTF_KIND_FUNC)
+	                        : tracepoint_type(plan->kernel_name, kernel_types);
+	cleanup_close int program = -1;
+	cleanup_close int link = -1;
+	int error;
+
+	if (id < 0) {
+		snprintf(reason, reason_size, "this kernel does not have it: %s", plan->remedy);
+		return -ENOENT;
+	}
+	program = load_trial(plan->function ? BPF_TRACE_FEXIT : BPF_TRACE_RAW_TP, (__u32)id);
+	if (program < 0) {
+		error = -program;
+	} else if (plan->function) {
+		/* Hardened kernels accept the program and refuse to patch the function, or the other way round. */
+		link = bpf_raw_tracepoint_open(NULL, program);
+		error = link < 0 ? errno : 0;
+	} else {
+		error = 0;
+	}
+	if (error && plan->function)
+		snprintf(reason, reason_size, "this kernel or its hardening allows no fentry/fexit programs (%s): %s", strerror(error), plan->remedy);
+	else if (error)
+		snprintf(reason, reason_size, "the kernel refused it (%s): %s", strerror(error), tailor_bpf_remedy(error));
+	return -error;
+}

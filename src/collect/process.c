@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "collect/process.h"
+
+#include <arpa/inet.h>
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+
+static void cleanup_directory(DIR **directory)
+{
+	if (*directory)
+		closedir(*directory);
+}
+#define cleanup_closedir __attribute__((cleanup(cleanup_directory)))
+
+/* TCP_LISTEN as /proc/net/tcp prints it. */
+#define STATE_LISTEN 0x0a
+
+/* How well a listener fits the address; the kernel gives a connection to the best. */
+enum fit { FIT_NONE, FIT_WILDCARD6, FIT_WILDCARD4, FIT_EXACT };
+
+struct listener {
+	enum fit fit;
+	uint64_t inode;
+};
+
+static enum fit fit_of(const uint8_t bound[16], int bound_is_ip6, const uint8_t wanted[16])
+{
+	static const uint8_t any6[16];
+	static const uint8_t mapped[12] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+	static const uint8_t any4[4];
+	int wants_ip4 = memcmp(wanted, mapped, sizeof(mapped)) == 0;
+
+	if (memcmp(bound, wanted, 16) == 0)
+		return FIT_EXACT;
+	if (bound_is_ip6)
+		return memcmp(bound, any6, 16) == 0 ? FIT_WILDCARD6 : FIT_NONE; /* takes IPv4 too unless IPV6_V6ONLY, which /proc hides */
+	return wants_ip4 && memcmp(bound + 12, any4, 4) == 0 ? FIT_WILDCARD4 : FIT_NONE;
+}
+
+/* "0100007F" or four such words: each is 32 bits of the address in this machine's byte order. */
+static int parse_hex_address(const char *text, int is_ip6, uint8_t ret_ip[16])
+{
+	uint32_t words[4] = {0, 0, htonl(0xffff), 0};
+	int first = is_ip6 ? 0 : 3;
+
+	if (strlen(text) != (is_ip6 ? 32u : 8u))
+		return -EINVAL;
+	for (int i = first; i < 4; i++) {
+		if (sscanf(text + (i - first) * 8, "%8" SCNx32, &words[i]) != 1)
+			return -EINVAL;
+	}
+	memcpy(ret_ip, words, 16);
+	return 0;
+}
+
+/* Improves *best by the listeners in one of the kernel's tables; a missing table (no IPv6) has none. */
+static void search_table(const char *path, int is_ip6, const uint8_t wanted[16], uint16_t port, struct listener *best)
+{
+	cleanup_fclose FILE *file = fopen(path, "re");
+	char line[512];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		char address[33];
+		unsigned int bound_port, state;
+		uint64_t inode;
+		uint8_t bound[16];
+		enum fit fit;
+
+		if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %" SCNu64, address,
+		           &bound_port, &state, &inode) != 4)
+			continue;
+		if (state != STATE_LISTEN || bound_port != port || parse_hex_address(address, is_ip6, bound) != 0)
+			continue;
+		fit = fit_of(bound, is_ip6, wanted);
+		if (fit > best->fit)
+			*best = (struct listener){.fit = fit, .inode = inode};
+	}
+}
+
+/* Is a descriptor of the process that socket, as far as this process may see? */
+static int process_holds(const char *pid, const char *socket_link)
+{
+	char path[64];
+	cleanup_closedir DIR *directory = NULL;
+	struct dirent *entry;
+
+	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
+	directory = opendir(path);
+	if (!directory)
+		return 0; /* not ours to look into, or it has just ended */
+	while ((entry = readdir(directory))) {
+		char link[64];
+		ssize_t length = readlinkat(dirfd(directory), entry->d_name, link, sizeof(link) - 1);
+
+		if (length < 0)
+			continue;
+		link[length] = '\0';
+		if (strcmp(link, socket_link) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+/* The process with the lowest id: where a parent has handed its listener to children, that is mostly the parent. */
+static int find_holder(uint64_t inode, pid_t *ret_pid)
+{
+	cleanup_closedir DIR *proc = opendir("/proc");
+	char socket_link[64];
+	struct dirent *entry;
+	pid_t found = 0;
+
+	if (!proc)
+		return -errno;
+	snprintf(socket_link, sizeof(socket_link), "socket:[%" PRIu64 "]", inode);
+	while ((entry = readdir(proc))) {
+		pid_t pid = (pid_t)atoi(entry->d_name);
+
+		if (!isdigit((unsigned char)entry->d_name[0]) || (found && pid > found))
+			continue;
+		if (process_holds(entry->d_name, socket_link))
+			found = pid;
+	}
+	if (!found)
+		return -EACCES; /* somebody listens, in a process that cannot be looked into */
+	*ret_pid = found;
+	return 0;
+}
+
+int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid)
+{
+	uint16_t port = tailor_address_port(address);
+	struct listener best = {.fit = FIT_NONE};
+	uint8_t wanted[16];
+
+	if (port == 0)
+		return -ESRCH;
+	tailor_address_ip(address, wanted);
+	search_table("/proc/self/net/tcp", 0, wanted, port, &best);
+	search_table("/proc/self/net/tcp6", 1, wanted, port, &best);
+	return best.fit == FIT_NONE ? -ESRCH : find_holder(best.inode, ret_pid);
+}
+
+int tailor_process_threads(pid_t pid, void (*found)(void *context, pid_t tid, const char *comm), void *context)
+{
+	char path[64];
+	cleanup_closedir DIR *tasks = NULL;
+	struct dirent *entry;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	tasks = opendir(path);
+	if (!tasks)
+		return errno == ENOENT ? -ESRCH : -errno;
+	while ((entry = readdir(tasks))) {
+		cleanup_fclose FILE *file = NULL;
+		char comm[17];
+
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, entry->d_name);
+		file = fopen(path, "re");
+		if (!file || !fgets(comm, sizeof(comm), file))
+			continue; /* it has just ended */
+		comm[strcspn(comm, "\n")] = '\0';
+		found(context, (pid_t)atoi(entry->d_name), comm);
+	}
+	return 0;
+}
