@@ -97,6 +97,9 @@ static inline __attribute__((always_inline)) void tailor_slot_publish(struct tai
 #ifndef __bpf__
 #include <string.h>
 
+/* A slot is copied in words, whatever its fields are; without this a compiler may assume that the fields did not change. */
+typedef uint64_t __attribute__((may_alias)) tailor_word;
+
 /*
  * Publishes `content` (64 bytes; its first word is ignored) at a reserved position, or drops it.
  * The words are stored with release order so that none becomes visible before the claim.
@@ -104,7 +107,7 @@ static inline __attribute__((always_inline)) void tailor_slot_publish(struct tai
 static inline void tailor_slot_write(struct tailor_event *slot, uint64_t position, const void *content)
 {
 	uint64_t words[sizeof(*slot) / sizeof(uint64_t)];
-	uint64_t *to = (uint64_t *)(void *)slot;
+	tailor_word *to = (tailor_word *)(void *)slot;
 	unsigned int i;
 
 	if (!tailor_slot_claim(slot, position))
@@ -165,8 +168,8 @@ static inline enum tailor_read tailor_channel_read(const struct tailor_channel *
 	const struct tailor_event *slot = &channel->slots[position & channel->mask];
 	uint64_t expected = TAILOR_SEQUENCE_PUBLISHED(position);
 	uint64_t before = tailor_load(&slot->sequence);
-	const uint64_t *from = (const uint64_t *)(const void *)slot;
-	uint64_t *to = (uint64_t *)(void *)ret_event;
+	const tailor_word *from = (const tailor_word *)(const void *)slot;
+	tailor_word *to = (tailor_word *)(void *)ret_event;
 	unsigned int i;
 
 	if (before != expected) {

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <tailor/channel.h>
+
+#include "notify.h"
+
+/* Linux 6.3: says that the memory is never executed; a sysctl can make it a condition. */
+#ifndef MFD_NOEXEC_SEAL
+#define MFD_NOEXEC_SEAL 0x0008U
+#endif
+
+#define NS_PER_MS UINT64_C(1000000)
+#define THREAD_STACK_BYTES (256 * 1024)
+
+/* Set once by notify_open() and constant from then on, which is why callbacks need no lock to use it. */
+static struct {
+	struct tailor_jvm_page *page;
+	struct tailor_channel channel;
+	uint64_t bytes;
+	uint32_t pid;
+	int memory;
+	int waker[TAILOR_JVM_WAKERS];
+	struct sockaddr_un address;
+	int gone; /* atomic */
+} notify = {.memory = -1};
+
+void say(const char *format, ...)
+{
+	struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+	char line[400];
+	va_list arguments;
+	int length;
+
+	strcpy(line, "tailor-agent: ");
+	va_start(arguments, format);
+	length = vsnprintf(line + 14, sizeof(line) - 15, format, arguments);
+	va_end(arguments);
+	if (length < 0)
+		return;
+	if ((size_t)length > sizeof(line) - 16)
+		length = sizeof(line) - 16;
+	line[14 + length] = '\n';
+	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT))
+		if (write(STDERR_FILENO, line, (size_t)length + 15) < 0)
+			return;
+}
+
+struct tailor_jvm_page *notify_page(void)
+{
+	return notify.page;
+}
+
+void notify_event(struct tailor_event *event, uint32_t tid, uint64_t time_ns, const char *text, uint64_t text_length)
+{
+	int cpu = sched_getcpu();
+
+	event->cpu = cpu < 0 ? 0 : (uint16_t)cpu;
+	event->time_ns = time_ns;
+	event->pid = notify.pid;
+	event->tid = tid;
+	tailor_channel_write(&notify.channel, event, text, text_length);
+}
+
+void notify_wake(void)
+{
+	const uint64_t one = 1;
+	int saved = errno;
+
+	/* Pairs with the worker's fence between setting `sleeping` and its last look at the state. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
+		if (__atomic_load_n(&notify.page->waker[i].sleeping, __ATOMIC_RELAXED))
+			/* Fails only with EAGAIN on a counter that is full, and then the worker is woken anyway. */
+			if (write(notify.waker[i], &one, sizeof(one)) < 0)
+				continue;
+	errno = saved;
+}
+
+void notify_state(enum tailor_jvm_state state, uint64_t since_ns)
+{
+	uint64_t before = __atomic_load_n(&notify.page->state, __ATOMIC_RELAXED);
+
+	/* At most two rounds: only VMDeath can come in between, once. */
+	while (TAILOR_JVM_STATE_OF(before) != TAILOR_JVM_GONE)
+		if (__atomic_compare_exchange_n(&notify.page->state, &before, TAILOR_JVM_STATE(state, since_ns), 0,
+		                                __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+			return;
+}
+
+void notify_gone(void)
+{
+	notify_state(TAILOR_JVM_GONE, clock_ns());
+	notify_wake();
+	__atomic_store_n(&notify.gone, 1, __ATOMIC_RELEASE);
+}
+
+/* Sends the hello with the memory and the wakers. Returns 0 or a negative errno; never waits. */
+static int send_hello(int fd)
+{
+	struct tailor_jvm_hello hello = {
+	        .magic = TAILOR_JVM_MAGIC, .version = TAILOR_JVM_VERSION, .pid = notify.pid, .bytes = notify.bytes};
+	struct iovec bytes = {.iov_base = &hello, .iov_len = sizeof(hello)};
+	union {
+		struct cmsghdr align;
+		char bytes[CMSG_SPACE((1 + TAILOR_JVM_WAKERS) * sizeof(int))];
+	} control;
+	struct msghdr message = {
+	        .msg_iov = &bytes, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof(control)};
+	int descriptors[1 + TAILOR_JVM_WAKERS];
+	struct cmsghdr *rights;
+
+	memset(&control, 0, sizeof(control));
+	descriptors[0] = notify.memory;
+	memcpy(descriptors + 1, notify.waker, sizeof(notify.waker));
+	rights = CMSG_FIRSTHDR(&message);
+	rights->cmsg_level = SOL_SOCKET;
+	rights->cmsg_type = SCM_RIGHTS;
+	rights->cmsg_len = CMSG_LEN(sizeof(descriptors));
+	memcpy(CMSG_DATA(rights), descriptors, sizeof(descriptors));
+	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+/* Returns a connected descriptor over which the hello was sent, or a negative errno. */
+static int connect_to_proxy(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int result;
+
+	if (fd < 0)
+		return -errno;
+	/* Non-blocking: with a full backlog it is EAGAIN at once, never a connection in progress (unix(7)). */
+	result = connect(fd, (const struct sockaddr *)&notify.address, sizeof(notify.address)) < 0 ? -errno : send_hello(fd);
+	if (result < 0) {
+		close(fd);
+		return result;
+	}
+	return fd;
+}
+
+/* A proxy that is not there, or not yet reading, is the normal course of things; anything else a person must mend. */
+static int worth_saying(int error)
+{
+	return error != -ENOENT && error != -ECONNREFUSED && error != -EAGAIN && error != -EPIPE && error != -ECONNRESET &&
+	       error != -EINTR;
+}
+
+static int lose_proxy(int fd)
+{
+	close(fd);
+	/* Nobody of the old proxy waits any more; the next one has not got the memory yet. Otherwise every pause would
+	 * write to the eventfds of workers that died asleep. */
+	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
+		__atomic_store_n(&notify.page->waker[i].sleeping, 0, __ATOMIC_RELAXED);
+	return -1;
+}
+
+static void *run(void *unused)
+{
+	uint64_t connect_at_ns = 0;
+	int said = 0, fd = -1;
+
+	(void)unused;
+	while (!__atomic_load_n(&notify.gone, __ATOMIC_ACQUIRE)) {
+		uint64_t now_ns = clock_ns();
+		struct pollfd proxy;
+
+		__atomic_store_n(&notify.page->heartbeat_ns, now_ns, __ATOMIC_RELEASE);
+		if (fd < 0 && now_ns >= connect_at_ns) {
+			connect_at_ns = now_ns + TAILOR_JVM_RECONNECT_MS * NS_PER_MS;
+			fd = connect_to_proxy();
+			if (fd < 0 && worth_saying(fd) && !said) {
+				said = 1;
+				say("cannot reach the proxy at %s: %s; check its owner and mode; trying on",
+				    notify.address.sun_path, strerror(-fd));
+			}
+		}
+		proxy = (struct pollfd){.fd = fd, .events = POLLIN | POLLRDHUP}; /* a negative fd is skipped */
+		if (poll(&proxy, 1, TAILOR_JVM_HEARTBEAT_MS) < 0)
+			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = TAILOR_JVM_HEARTBEAT_MS * 1000000}, NULL);
+		/* The connection is silent in both directions: whatever there is to read is its end, or not our proxy. */
+		if (fd >= 0 && proxy.revents) {
+			fd = lose_proxy(fd);
+			connect_at_ns = clock_ns() + TAILOR_JVM_RECONNECT_MS * NS_PER_MS;
+		}
+	}
+	if (fd >= 0)
+		close(fd);
+	return NULL;
+}
+
+/* A small native thread that takes no signal: those are the JVM's. */
+static int start_thread(void)
+{
+	pthread_attr_t attributes;
+	sigset_t all, before;
+	pthread_t thread;
+	int error;
+
+	error = pthread_attr_init(&attributes);
+	if (error)
+		return -error;
+	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
+	pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	error = pthread_create(&thread, &attributes, run, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_attr_destroy(&attributes);
+	if (error)
+		return -error;
+	pthread_setname_np(thread, "tailor-agent");
+	return 0;
+}
+
+/* Memory that nobody can truncate under the JVM (that would be SIGBUS in a callback) and that is there before the first pause. */
+static int create_memory(uint64_t bytes, const char **ret_what)
+{
+	void *memory;
+
+	*ret_what = "memfd_create";
+	notify.memory = memfd_create("tailor-jvm", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	if (notify.memory < 0 && errno == EINVAL)
+		notify.memory = memfd_create("tailor-jvm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+	if (notify.memory < 0)
+		return -errno;
+	*ret_what = "reserving shared memory";
+	if (ftruncate(notify.memory, (off_t)bytes) < 0 || fallocate(notify.memory, 0, 0, (off_t)bytes) < 0)
+		return -errno;
+	*ret_what = "sealing shared memory";
+	if (fcntl(notify.memory, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) < 0)
+		return -errno;
+	*ret_what = "mapping shared memory";
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, notify.memory, 0);
+	if (memory == MAP_FAILED)
+		return -errno;
+	notify.page = memory;
+	notify.bytes = bytes;
+	return 0;
+}
+
+static int create(const char *path, uint64_t slots, const char **ret_what)
+{
+	const uint64_t head_offset = 4096, slots_offset = head_offset + sizeof(struct tailor_channel_head);
+	const uint64_t bytes = (slots_offset + slots * sizeof(struct tailor_event) + 4095) & ~UINT64_C(4095);
+	struct tailor_jvm_page *page;
+	int result;
+
+	*ret_what = "socket path too long";
+	if (strlen(path) >= sizeof(notify.address.sun_path))
+		return -ENAMETOOLONG;
+	notify.address.sun_family = AF_UNIX;
+	strcpy(notify.address.sun_path, path);
+	notify.pid = (uint32_t)getpid();
+
+	result = create_memory(bytes, ret_what);
+	if (result < 0)
+		return result;
+	*ret_what = "eventfd";
+	for (int i = 0; i < TAILOR_JVM_WAKERS; i++) {
+		notify.waker[i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		if (notify.waker[i] < 0)
+			return -errno;
+	}
+
+	page = notify.page;
+	page->magic = TAILOR_JVM_MAGIC;
+	page->version = TAILOR_JVM_VERSION;
+	page->pid = notify.pid;
+	page->bytes = bytes;
+	page->head_offset = head_offset;
+	page->slots_offset = slots_offset;
+	page->slots = slots;
+	page->started_ns = clock_ns();
+	page->state = TAILOR_JVM_STATE(TAILOR_JVM_RUNNING, page->started_ns);
+	page->heartbeat_ns = page->started_ns;
+	notify.channel.head = (struct tailor_channel_head *)(void *)((char *)page + head_offset);
+	notify.channel.slots = (struct tailor_event *)(void *)((char *)page + slots_offset);
+	notify.channel.mask = slots - 1;
+
+	*ret_what = "starting a thread";
+	return start_thread();
+}
+
+int notify_open(const char *path, uint64_t slots, const char **ret_what)
+{
+	int result;
+
+	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
+		notify.waker[i] = -1;
+	result = create(path, slots, ret_what);
+	if (result == 0)
+		return 0;
+	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
+		if (notify.waker[i] >= 0)
+			close(notify.waker[i]);
+	if (notify.page)
+		munmap(notify.page, notify.bytes);
+	if (notify.memory >= 0)
+		close(notify.memory);
+	notify.page = NULL;
+	notify.memory = -1;
+	return result;
+}
