@@ -23,6 +23,7 @@
 /* What is known about one configured server. */
 struct proxy_server {
 	pid_t pid;              /* of the process that listens at its address; 0 unknown */
+	uint64_t looked_ns;     /* when that was last looked up */
 	struct tailor_jvm *jvm; /* its agent, NULL: none; a reference is held */
 };
 

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -7,6 +9,8 @@
 
 /* An agent whose process does not listen at a server's address for so long belongs to another server. */
 #define UNMATCHED_NS_MAX (60 * TAILOR_NS_PER_S)
+/* A listener may pass to another process while the old one lives on; looking for it walks /proc. */
+#define LOOK_AGAIN_NS (10 * TAILOR_NS_PER_S)
 
 static void attach(struct proxy_run *run, size_t i, struct tailor_jvm *jvm)
 {
@@ -126,11 +130,22 @@ static void follow(struct proxy_run *run, size_t i, pid_t pid)
 		proxy_say("server %s: pid %d cannot be traced; its timelines lack kernel events", run->config.server[i].name, (int)pid);
 }
 
+static int is_alive(pid_t pid)
+{
+	return kill(pid, 0) == 0 || errno == EPERM;
+}
+
 void proxy_servers_refresh(struct proxy_run *run)
 {
+	uint64_t now_ns = tailor_clock_ns();
+
 	for (size_t i = 0; i < run->config.servers; i++) {
+		struct proxy_server *server = &run->server[i];
 		pid_t pid = 0;
 
+		if (server->pid && is_alive(server->pid) && now_ns - server->looked_ns < LOOK_AGAIN_NS)
+			continue;
+		server->looked_ns = now_ns;
 		if (tailor_process_listening(&run->config.server[i].address, &pid) != 0)
 			pid = 0;
 		follow(run, i, pid);

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands that start nothing: check, doctor, --help, wrong usage."""
+import json
+import os
+import subprocess
+import tempfile
+import unittest
+
+TAILOR = os.environ["TAILOR"]
+
+
+def tailor(*arguments):
+    return subprocess.run([TAILOR, *arguments], capture_output=True, text=True, timeout=60)
+
+
+class Usage(unittest.TestCase):
+    def test_without_a_command_it_lists_them_and_fails_as_usage(self):
+        result = tailor()
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("doctor", result.stderr)
+        self.assertEqual(result.stdout, "")
+
+    def test_help_goes_to_stdout_and_names_every_command(self):
+        result = tailor("--help")
+        self.assertEqual(result.returncode, 0)
+        for command in ("proxy", "check", "dump", "load", "doctor", "demo"):
+            self.assertIn(command, result.stdout)
+
+    def test_an_unknown_command_is_named(self):
+        result = tailor("prxoy")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn('"prxoy"', result.stderr)
+        self.assertEqual(result.stderr.count("\n"), 1)
+
+    def test_every_command_explains_itself(self):
+        for command in ("proxy", "check", "dump", "load", "doctor", "demo"):
+            result = tailor(command, "--help")
+            self.assertEqual(result.returncode, 0, command)
+            self.assertIn(f"tailor {command}", result.stdout)
+
+    def test_an_unknown_option_is_wrong_usage(self):
+        for command in ("proxy", "check", "dump", "load", "doctor", "demo"):
+            self.assertEqual(tailor(command, "--no-such-option").returncode, 2, command)
+
+
+class Check(unittest.TestCase):
+    def check(self, text):
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(text)
+            file.flush()
+            result = tailor("check", "-c", file.name)
+            return result, file.name
+
+    def test_a_good_file_is_called_good(self):
+        result, _ = self.check("listen: 127.0.0.1:0\nservers: [{name: a, address: '127.0.0.1:1'}]\n")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertIn("good", result.stdout)
+
+    def test_each_problem_is_a_line_with_file_and_line_number(self):
+        result, name = self.check("listen: 127.0.0.1:0\nservers: [{name: a, address: '127.0.0.1:1'}]\nworkers: 99\nslow: {threshold: 5}\n")
+        self.assertEqual(result.returncode, 2)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), 2)
+        self.assertTrue(lines[0].startswith(f"{name}:3: workers"), lines[0])
+        self.assertTrue(lines[1].startswith(f"{name}:4: slow.threshold"), lines[1])
+
+    def test_hostile_bytes_are_refused_not_a_crash(self):
+        for text in ("\0\0\0", "[" * 5000, "a: &x [*x, *x]\n", "{" * 2000, "\u2028: 1", "listen: !!binary aGk=\n", "- - - - -\n", "%YAML 9.9\n---\n"):
+            result, _ = self.check(text)
+            self.assertEqual(result.returncode, 2, repr(text[:20]))
+
+
+class Doctor(unittest.TestCase):
+    def test_json_and_table_say_the_same(self):
+        data = json.loads(tailor("doctor", "--json").stdout)
+        table = tailor("doctor").stdout
+        named = {finding["what"] for finding in data["findings"]}
+        self.assertLessEqual({"kernel", "io_uring", "kernel events"}, named)
+        for finding in data["findings"]:
+            self.assertIn(finding["standing"], ("ok", "limited", "missing", "info"))
+            if finding["what"] != "JVM":
+                self.assertIn(finding["what"], table)
+
+    def test_without_rights_it_names_the_remedy(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root to give rights up")
+        result = subprocess.run(
+            ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--bounding-set=-all", "--inh-caps=-all", TAILOR, "doctor", "--json"],
+            capture_output=True, text=True, timeout=60)
+        if result.returncode == 127 or "Permission denied" in result.stderr:
+            self.skipTest("another user cannot reach the binary: " + result.stderr)
+        findings = {f["what"]: f for f in json.loads(result.stdout)["findings"]}
+        self.assertEqual(findings["kernel events"]["standing"], "missing")
+        self.assertIn("CAP_BPF", findings["kernel events"]["text"])
+        self.assertEqual(result.returncode, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
