@@ -166,7 +166,7 @@ static inline enum tailor_read tailor_channel_read(const struct tailor_channel *
 	uint64_t expected = TAILOR_SEQUENCE_PUBLISHED(position);
 	uint64_t before = tailor_load(&slot->sequence);
 	const uint64_t *from = (const uint64_t *)(const void *)slot;
-	uint64_t *to = (uint64_t *)(void *)ret_event;
+	uint64_t words[sizeof(*slot) / sizeof(uint64_t)];
 	unsigned int i;
 
 	if (before != expected) {
@@ -179,11 +179,13 @@ static inline enum tailor_read tailor_channel_read(const struct tailor_channel *
 	}
 	/* The copy may race with a producer, and is thrown away if it did. Acquire loads keep the second look at the
 	 * sequence behind it (a fence would do too, but thread sanitizers do not model fences). */
-	for (i = 1; i < sizeof(*slot) / sizeof(*from); i++)
-		to[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+	for (i = 1; i < sizeof(words) / sizeof(words[0]); i++)
+		words[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&slot->sequence, __ATOMIC_RELAXED) != expected)
 		return TAILOR_READ_LOST;
-	ret_event->sequence = expected;
+	words[0] = expected;
+	/* Not stored through a uint64_t pointer: the compiler may then take the event's smaller fields for untouched. */
+	memcpy(ret_event, words, sizeof(words));
 	return TAILOR_READ_OK;
 }
 #endif /* !__bpf__ */

@@ -2,7 +2,7 @@
 #include "tests/integration/kernel_harness.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
+#include <linux/filter.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -398,6 +398,39 @@ static void a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_o
 	connection_close(&connection);
 }
 
+/* A filter on the client's socket drops what arrives, as a lossy network would. */
+static void a_segment_that_is_lost_shows_as_sent_again_with_the_same_bytes(void **state)
+{
+	struct sock_filter drop[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+	const struct sock_fprog program = {.len = 1, .filter = drop};
+	const struct tailor_event *written, *again;
+	struct connection connection;
+	struct recording recording;
+	char buffer[100];
+	int unused = 0;
+
+	(void)state;
+	connection_open(&connection, "127.0.0.1:0", "127.0.0.1:0");
+	set_request(&connection, 71);
+	exchange(&connection, 10, 0);
+	assert_int_equal(setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+	recording_begin(&recording, kernel);
+	assert_int_equal(child_ask(&connection.server, DO_WRITE | (int64_t)sizeof(buffer)), sizeof(buffer));
+	usleep(50000);
+	assert_int_equal(setsockopt(connection.fd, SOL_SOCKET, SO_DETACH_FILTER, &unused, sizeof(unused)), 0);
+	assert_int_equal(recv(connection.fd, buffer, sizeof(buffer), MSG_WAITALL), sizeof(buffer));
+	recording_end(&recording);
+	written = find(&recording, TAILOR_EVENT_SYSCALL_WRITE, server_ports(&connection), 71);
+	again = find(&recording, TAILOR_EVENT_TCP_RETRANSMIT, server_ports(&connection), 71);
+	assert_non_null(written);
+	assert_non_null(again);
+	assert_int_equal(again->arg[0], written->arg[0]);
+	assert_int_equal(again->arg[1], sizeof(buffer));
+	assert_in_range(again->time_ns, written->time_ns, tailor_clock_ns());
+	recording_free(&recording);
+	connection_close(&connection);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -408,6 +441,7 @@ int main(void)
 		cmocka_unit_test(a_wake_up_names_the_request_that_the_waker_is_bound_to),
 		cmocka_unit_test(only_a_traced_server_binds_and_the_proxys_writes_show_at_its_own_end),
 		cmocka_unit_test(a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_of_ms_after_its_write),
+		cmocka_unit_test(a_segment_that_is_lost_shows_as_sent_again_with_the_same_bytes),
 	};
 	int failed;
 
