@@ -37,7 +37,7 @@ static void a_channel_smaller_than_the_events_reports_losses_and_never_garbage(v
 
 	(void)state;
 	assert_non_null(positions);
-	ping_pong_start(&pair);
+	ping_pong_start(&pair, 0);
 	assert_int_equal(tailor_kernel_trace(kernel, pair.ping.pid, TAILOR_TRACED_SERVER), 0);
 	child_tell(&pair.pong, ROUNDS);
 	child_tell(&pair.ping, ROUNDS);
@@ -148,7 +148,7 @@ static void what_an_event_costs_is_printed(void **state)
 	(void)state;
 	if (stats < 0)
 		print_message("             no run statistics: %s\n", strerror(errno));
-	ping_pong_start(&pair);
+	ping_pong_start(&pair, 0);
 	pin(pair.ping.pid, 0);
 	pin(pair.pong.pid, 0);
 	ping_pong_rounds(&pair, ROUNDS / 4);

@@ -96,7 +96,7 @@ void pin(pid_t pid, int cpu)
 
 static void pass_byte(int control, void *context)
 {
-	const int *ends = context; /* to read from, to write to, who begins */
+	const int *ends = context; /* to read from, to write to, who begins, delay */
 	char byte = 0;
 
 	for (;;) {
@@ -107,6 +107,8 @@ static void pass_byte(int control, void *context)
 				_exit(1);
 			if (read(ends[0], &byte, 1) != 1)
 				_exit(1);
+			if (ends[3])
+				usleep((useconds_t)ends[3]);
 			if (!ends[2] && write(ends[1], &byte, 1) != 1)
 				_exit(1);
 		}
@@ -114,12 +116,12 @@ static void pass_byte(int control, void *context)
 	}
 }
 
-void ping_pong_start(struct ping_pong *pair)
+void ping_pong_start(struct ping_pong *pair, int delay_us)
 {
 	assert_int_equal(pipe(pair->pipes[0]), 0);
 	assert_int_equal(pipe(pair->pipes[1]), 0);
-	pair->ping = child_start("ping", pass_byte, (int[]){pair->pipes[1][0], pair->pipes[0][1], 1});
-	pair->pong = child_start("pong", pass_byte, (int[]){pair->pipes[0][0], pair->pipes[1][1], 0});
+	pair->ping = child_start("ping", pass_byte, (int[]){pair->pipes[1][0], pair->pipes[0][1], 1, 0});
+	pair->pong = child_start("pong", pass_byte, (int[]){pair->pipes[0][0], pair->pipes[1][1], 0, delay_us});
 }
 
 void ping_pong_rounds(const struct ping_pong *pair, int64_t rounds)

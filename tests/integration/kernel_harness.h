@@ -34,13 +34,13 @@ void control_tell(int control, int64_t number);
 /* Keeps a process on one CPU. */
 void pin(pid_t pid, int cpu);
 
-/* Two processes that pass a byte to and fro over pipes; each round they sleep for one another. Tell them how many rounds. */
+/* Two processes that pass a byte to and fro over pipes; pong waits delay_us before it answers. */
 struct ping_pong {
 	struct child ping;
 	struct child pong;
 	int pipes[2][2];
 };
-void ping_pong_start(struct ping_pong *pair);
+void ping_pong_start(struct ping_pong *pair, int delay_us);
 void ping_pong_rounds(const struct ping_pong *pair, int64_t rounds);
 void ping_pong_stop(struct ping_pong *pair);
 
