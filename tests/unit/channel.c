@@ -326,7 +326,7 @@ static void text_survives_a_round_trip_and_is_cut_at_the_end(void **state)
 		size_t expected = lengths[i] < TAILOR_TEXTS_MAX * TAILOR_TEXT_BYTES ? lengths[i] : TAILOR_TEXTS_MAX * TAILOR_TEXT_BYTES;
 		struct tailor_event event = {.kind = TAILOR_EVENT_CLASS_LOAD, .time_ns = 7 + i};
 		uint64_t first = tailor_channel_end(&channel);
-		struct tailor_event slot;
+		struct tailor_event slot = {0};
 		char back[sizeof(text)];
 		size_t length = 0;
 
@@ -336,7 +336,7 @@ static void text_survives_a_round_trip_and_is_cut_at_the_end(void **state)
 		assert_int_equal(slot.time_ns, 7 + i);
 		assert_int_equal(tailor_channel_end(&channel), first + 1 + slot.texts);
 		for (unsigned int j = 1; j <= slot.texts; j++) {
-			struct tailor_event line_slot;
+			struct tailor_event line_slot = {0};
 			struct tailor_text line;
 
 			assert_int_equal(tailor_channel_read(&channel, first + j, &line_slot), TAILOR_READ_OK);

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/integration/kernel_harness.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ROUNDS 200
+
+/* Tests run on busy machines; what is tested here needs the CPU to go from one of two processes to the other. */
+static void favour(pid_t pid)
+{
+	setpriority(PRIO_PROCESS, (id_t)pid, -15);
+}
+
+static struct tailor_kernel *kernel;
+
+static int is_named(const struct tailor_event *event, const char *name)
+{
+	char comm[17] = "";
+
+	memcpy(comm, &event->arg[1], 16);
+	return strcmp(comm, name) == 0;
+}
+
+/*
+ * Walks one thread's events and fails where they cannot have happened in this order. A wake-up may stand a moment before
+ * the switch-out that it ends: another CPU can wake a thread that has said it will sleep but has not left its CPU yet.
+ */
+static void assert_consistent(const struct recording *recording, pid_t tid)
+{
+	enum { UNKNOWN, RUNNING, READY, BLOCKED } was = UNKNOWN;
+	int woken = 0; /* since it last got a CPU */
+
+	for (size_t i = 0; i < recording->count; i++) {
+		const struct tailor_event *event = &recording->events[i];
+
+		if (event->tid != (uint32_t)tid)
+			continue;
+		switch (event->kind) {
+		case TAILOR_EVENT_SWITCH_IN:
+			assert_true(was == UNKNOWN || was == READY || (was == BLOCKED && woken));
+			was = RUNNING;
+			woken = 0;
+			break;
+		case TAILOR_EVENT_SWITCH_OUT:
+			assert_true(was == UNKNOWN || was == RUNNING);
+			was = event->extra == TAILOR_TASK_RUNNABLE ? READY : BLOCKED;
+			break;
+		case TAILOR_EVENT_WAKEUP: woken = 1; break;
+		default: break;
+		}
+	}
+}
+
+static void a_traced_thread_shows_who_woke_it_and_when_it_ran_and_an_untraced_one_nothing(void **state)
+{
+	struct recording recording;
+	struct ping_pong pair;
+	size_t wakeups = 0, by_pong = 0, sleeps = 0, gave_way = 0, index = 0;
+	const struct tailor_event *event;
+
+	(void)state;
+	ping_pong_start(&pair, 200); /* long enough for ping to sleep meanwhile */
+	pin(pair.ping.pid, 0); /* together on a CPU each round has to switch from one to the other */
+	pin(pair.pong.pid, 0);
+	favour(pair.ping.pid);
+	favour(pair.pong.pid);
+	assert_int_equal(tailor_kernel_trace(kernel, pair.ping.pid, TAILOR_TRACED_SERVER), 0);
+	recording_begin(&recording, kernel);
+	ping_pong_rounds(&pair, ROUNDS);
+	recording_end(&recording);
+	assert_int_equal(tailor_kernel_untrace(kernel, pair.ping.pid), 0);
+
+	assert_int_equal(recording.lost, 0);
+	for (size_t i = 0; i < recording.count; i++) {
+		assert_int_equal(recording.events[i].pid, pair.ping.pid);
+		assert_int_equal(recording.events[i].tid, pair.ping.pid);
+		assert_int_equal(recording.events[i].request, 0);
+	}
+	assert_consistent(&recording, pair.ping.pid);
+	while ((event = recording_next(&recording, &index, TAILOR_EVENT_WAKEUP, pair.ping.pid))) {
+		wakeups++;
+		if (event->arg[0] != TAILOR_TASK(pair.pong.pid, pair.pong.pid))
+			continue;
+		assert_true(is_named(event, "pong"));
+		by_pong++;
+	}
+	index = 0;
+	while ((event = recording_next(&recording, &index, TAILOR_EVENT_SWITCH_OUT, pair.ping.pid))) {
+		if (event->extra == TAILOR_TASK_SLEEPING)
+			sleeps++;
+		else
+			assert_int_equal(event->extra, TAILOR_TASK_RUNNABLE); /* pong was let in before ping could sleep */
+		gave_way += event->arg[0] == TAILOR_TASK(pair.pong.pid, pair.pong.pid);
+	}
+	assert_in_range(wakeups, sleeps - 1, sleeps + 1); /* what sleeps is woken; the recording cuts at both ends */
+	assert_in_range(by_pong, ROUNDS / 2, ROUNDS + 1);
+	assert_in_range(by_pong, wakeups - 4, wakeups); /* and by pong, but for the start and the end */
+	assert_in_range(gave_way, ROUNDS / 10, ROUNDS + 2); /* other processes may come between */
+	assert_true(recording_count(&recording, TAILOR_EVENT_SWITCH_IN, pair.ping.pid) >= ROUNDS);
+	recording_free(&recording);
+	ping_pong_stop(&pair);
+}
+
+static void sleep_often(int control, void *context)
+{
+	const struct timespec nap = {.tv_nsec = 2000000};
+
+	(void)context;
+	for (;;) {
+		int64_t naps = control_hear(control);
+
+		for (int64_t i = 0; i < naps; i++)
+			nanosleep(&nap, NULL);
+		control_tell(control, naps);
+	}
+}
+
+static void spin(int control, void *context)
+{
+	static char zeros[1 << 20];
+	int fd = open("/dev/zero", O_RDONLY | O_CLOEXEC);
+
+	(void)control;
+	for (;;) {
+		if (*(int *)context && read(fd, zeros, sizeof(zeros)) <= 0)
+			_exit(1);
+	}
+}
+
+/* In user mode the interrupt runs on the interrupted task's stack, in the kernel on a stack of its own. */
+static void assert_timer_is_no_waker(int in_kernel)
+{
+	struct child spinner = child_start("spinner", spin, &in_kernel);
+	struct child sleeper = child_start("sleeper", sleep_often, NULL);
+	const struct tailor_event *event;
+	struct recording recording;
+	size_t index = 0, ran_before = 0, woken = 0;
+
+	pin(spinner.pid, 0);
+	pin(sleeper.pid, 0);
+	favour(spinner.pid);
+	favour(sleeper.pid);
+	child_ask(&sleeper, 1);
+	assert_int_equal(tailor_kernel_trace(kernel, sleeper.pid, TAILOR_TRACED_SERVER), 0);
+	recording_begin(&recording, kernel);
+	child_ask(&sleeper, 50);
+	recording_end(&recording);
+	tailor_kernel_untrace(kernel, sleeper.pid);
+	while ((event = recording_next(&recording, &index, TAILOR_EVENT_WAKEUP, sleeper.pid))) {
+		assert_int_not_equal(event->arg[0], TAILOR_TASK(spinner.pid, spinner.pid));
+		woken += event->arg[0] == 0;
+	}
+	index = 0;
+	while ((event = recording_next(&recording, &index, TAILOR_EVENT_SWITCH_IN, sleeper.pid)))
+		ran_before += event->arg[0] == TAILOR_TASK(spinner.pid, spinner.pid);
+	assert_true(woken >= 40); /* a nap that is over before it begins needs no wake-up */
+	assert_true(ran_before >= 20); /* it was the spinner that was interrupted */
+	recording_free(&recording);
+	child_stop(&sleeper);
+	child_stop(&spinner);
+}
+
+static void a_timer_that_wakes_a_thread_is_not_taken_for_the_task_it_interrupted(void **state)
+{
+	(void)state;
+	assert_timer_is_no_waker(0);
+	assert_timer_is_no_waker(1);
+}
+
+static void *tell_tid(void *context)
+{
+	*(int64_t *)context = syscall(SYS_gettid);
+	return NULL;
+}
+
+static void start_threads(int control, void *context)
+{
+	(void)context;
+	for (;;) {
+		pthread_t thread;
+		int64_t tid;
+
+		control_hear(control);
+		if (pthread_create(&thread, NULL, tell_tid, &tid) != 0)
+			_exit(1);
+		pthread_join(thread, NULL);
+		control_tell(control, tid);
+	}
+}
+
+static void a_new_thread_of_a_traced_process_is_traced_and_was_woken_by_its_creator(void **state)
+{
+	struct child child = child_start("creator", start_threads, NULL);
+	const struct tailor_event *event;
+	struct recording recording;
+	size_t index = 0;
+	int64_t tid;
+
+	(void)state;
+	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_SERVER), 0);
+	recording_begin(&recording, kernel);
+	tid = child_ask(&child, 1);
+	recording_end(&recording);
+	tailor_kernel_untrace(kernel, child.pid);
+	assert_int_not_equal(tid, child.pid);
+	event = recording_next(&recording, &index, TAILOR_EVENT_WAKEUP, (pid_t)tid);
+	assert_non_null(event);
+	assert_int_equal(event->pid, child.pid);
+	assert_int_equal(event->arg[0], TAILOR_TASK(child.pid, child.pid));
+	assert_non_null(recording_next(&recording, &index, TAILOR_EVENT_SWITCH_IN, (pid_t)tid));
+	assert_consistent(&recording, (pid_t)tid);
+	recording_free(&recording);
+	child_stop(&child);
+}
+
+#define PAGES 8
+
+static void touch_pages(int control, void *context)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+
+	(void)context;
+	for (;;) {
+		char *memory = mmap(NULL, PAGES * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (memory == MAP_FAILED)
+			_exit(1);
+		madvise(memory, PAGES * page, MADV_NOHUGEPAGE);
+		control_hear(control);
+		for (size_t i = 0; i < PAGES; i++)
+			((volatile char *)memory)[i * page] = 1;
+		control_tell(control, (int64_t)(uintptr_t)memory);
+	}
+}
+
+static void the_first_touch_of_memory_shows_as_a_page_fault_with_its_address(void **state)
+{
+	struct child child = child_start("toucher", touch_pages, NULL);
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	const struct tailor_event *event;
+	struct recording recording;
+	size_t index = 0, found = 0;
+	uint64_t start;
+
+	(void)state;
+	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_SERVER), 0);
+	recording_begin(&recording, kernel);
+	start = (uint64_t)child_ask(&child, 1);
+	recording_end(&recording);
+	tailor_kernel_untrace(kernel, child.pid);
+	while ((event = recording_next(&recording, &index, TAILOR_EVENT_PAGE_FAULT, child.pid))) {
+		if (event->arg[0] < start || event->arg[0] >= start + PAGES * page)
+			continue;
+		assert_int_equal(event->arg[0], start + found * page);
+		assert_int_equal(event->arg[2] & 7, 6); /* of user mode, a write, page not present */
+		/* the same code as in this process, which was forked */
+		assert_in_range(event->arg[1], (uintptr_t)touch_pages, (uintptr_t)touch_pages + 4096);
+		found++;
+	}
+	assert_int_equal(found, PAGES);
+	recording_free(&recording);
+	child_stop(&child);
+}
+
+static void untracing_a_process_ends_its_events(void **state)
+{
+	struct recording recording;
+	struct ping_pong pair;
+
+	(void)state;
+	ping_pong_start(&pair, 0);
+	assert_int_equal(tailor_kernel_trace(kernel, pair.ping.pid, TAILOR_TRACED_SERVER), 0);
+	assert_int_equal(tailor_kernel_trace(kernel, pair.ping.pid, TAILOR_TRACED_SERVER), 0);
+	assert_int_equal(tailor_kernel_trace(kernel, pair.pong.pid, TAILOR_TRACED_PROXY), 0);
+	recording_begin(&recording, kernel);
+	ping_pong_rounds(&pair, 20);
+	recording_end(&recording);
+	assert_true(recording_count(&recording, TAILOR_EVENT_SWITCH_IN, pair.ping.pid) >= 10);
+	assert_true(recording_count(&recording, TAILOR_EVENT_SWITCH_IN, pair.pong.pid) >= 10);
+	recording_free(&recording);
+
+	assert_int_equal(tailor_kernel_untrace(kernel, pair.ping.pid), 0);
+	assert_int_equal(tailor_kernel_untrace(kernel, pair.ping.pid), 0);
+	recording_begin(&recording, kernel);
+	ping_pong_rounds(&pair, 20);
+	recording_end(&recording);
+	for (size_t i = 0; i < recording.count; i++)
+		assert_int_equal(recording.events[i].pid, pair.pong.pid);
+	assert_true(recording_count(&recording, TAILOR_EVENT_SWITCH_IN, pair.pong.pid) >= 10);
+	recording_free(&recording);
+
+	assert_int_equal(tailor_kernel_untrace(kernel, pair.pong.pid), 0);
+	recording_begin(&recording, kernel);
+	ping_pong_rounds(&pair, 20);
+	recording_end(&recording);
+	assert_int_equal(recording.count + recording.lost, 0);
+	recording_free(&recording);
+	ping_pong_stop(&pair);
+}
+
+/* 256 fit; ids that no process has are as good as any. */
+static void more_processes_than_fit_are_refused_and_leave_room_again(void **state)
+{
+	pid_t first = 1 << 24;
+
+	(void)state;
+	for (pid_t i = 0; i < 256; i++)
+		assert_int_equal(tailor_kernel_trace(kernel, first + i, TAILOR_TRACED_SERVER), 0);
+	assert_int_equal(tailor_kernel_trace(kernel, first + 256, TAILOR_TRACED_SERVER), -E2BIG);
+	assert_int_equal(tailor_kernel_untrace(kernel, first), 0);
+	assert_int_equal(tailor_kernel_trace(kernel, first + 256, TAILOR_TRACED_SERVER), 0);
+	for (pid_t i = 0; i <= 256; i++)
+		assert_int_equal(tailor_kernel_untrace(kernel, first + i), 0);
+	assert_int_equal(tailor_kernel_trace(kernel, 0, TAILOR_TRACED_SERVER), -EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_traced_thread_shows_who_woke_it_and_when_it_ran_and_an_untraced_one_nothing),
+		cmocka_unit_test(a_timer_that_wakes_a_thread_is_not_taken_for_the_task_it_interrupted),
+		cmocka_unit_test(a_new_thread_of_a_traced_process_is_traced_and_was_woken_by_its_creator),
+		cmocka_unit_test(the_first_touch_of_memory_shows_as_a_page_fault_with_its_address),
+		cmocka_unit_test(untracing_a_process_ends_its_events),
+		cmocka_unit_test(more_processes_than_fit_are_refused_and_leave_room_again),
+	};
+	int failed;
+
+	kernel = harness_open(16384);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	tailor_kernel_close(kernel);
+	return failed;
+}
