@@ -80,8 +80,9 @@ class AgentEvents(unittest.TestCase):
         self.assertGreater(len(run.pairs), 10)
         unplaced = list(run.pauses)
         differences = []
-        for start, finish in run.pairs:
-            inside = [p for p in unplaced if start.time_ns <= p[0] <= finish.time_ns + MS // 5]
+        next_starts = [start.time_ns for start, _ in run.pairs[1:]] + [run.pairs[-1][1].time_ns + MS]
+        for (start, finish), next_start_ns in zip(run.pairs, next_starts):
+            inside = [p for p in unplaced if start.time_ns <= p[0] < min(finish.time_ns + MS, next_start_ns)]
             self.assertTrue(inside, "a pause that the log does not know: %s %s" % (start, finish))
             unplaced = [p for p in unplaced if p not in inside]
             self.assertEqual(finish.text, self.expected_text(jdk, collector, inside))

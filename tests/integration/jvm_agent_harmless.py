@@ -116,7 +116,7 @@ class AgentIsHarmless(unittest.TestCase):
                 load = subprocess.run([os.path.join(jdk.home, "bin", "jcmd"), str(java.pid), "JVMTI.agent_load", os.environ["TAILOR_AGENT"],
                                        '"socket=%s"' % path], capture_output=True, text=True, timeout=60)
                 self.assertIn("return code: 0", load.stdout)
-            self.assertEqual(java.finish(self), [])
+            self.assertEqual(java.finish(self, attached=True), [])
             driver.wait_for("detached")
             driver.end()
             self.assertEqual(len(driver.of("attached")), 1)
