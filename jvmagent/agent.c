@@ -113,10 +113,10 @@ static void start(jvmtiEnv *jvmti)
 
 static void JNICALL vm_started(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
 {
+	(void)jni;
+	(void)thread;
+	/* The main thread's ThreadStart still comes; other threads there are by now are the VM's own. */
 	start(jvmti);
-	/* The other threads there are by now are the VM's own; see thread_started() on those older than the agent. */
-	if (notify_page())
-		thread_started(jvmti, jni, thread);
 }
 
 static void JNICALL vm_died(jvmtiEnv *jvmti, JNIEnv *jni)

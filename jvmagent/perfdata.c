@@ -6,7 +6,8 @@
  *   the previous Finish tells who worked. A Serial young collection that turns into a full one is one pause with both.
  *   Shenandoah's two collectors count phases, concurrent ones too, and say nothing about a pause.
  * - sun.gc.cause is the cause at Finish, except with Serial and Parallel of JDK 17: there the cause is taken back just
- *   before Finish and stands in sun.gc.lastCause. During the pauses of a concurrent G1 cycle (remark, cleanup) it is
+ *   before Finish and stands in sun.gc.lastCause. Parallel of JDK 17 may besides turn a young collection into a full one
+ *   and call the full one's cause "Ergonomics", of which nothing is left at Finish: whether it did is unknown. During the pauses of a concurrent G1 cycle (remark, cleanup) it is
  *   "No GC": the cause is unknown. Generational ZGC's minor and major cycles overlap and share the one cause: unknown.
  */
 #include <errno.h>
@@ -24,6 +25,7 @@
 enum cause_rule {
 	CAUSE_CURRENT,         /* sun.gc.cause */
 	CAUSE_CURRENT_OR_LAST, /* sun.gc.cause, or sun.gc.lastCause when that is taken back already */
+	CAUSE_CURRENT_OR_ASKED, /* the same, but of sun.gc.lastCause only what cannot have been renamed */
 	CAUSE_UNKNOWN,
 };
 
@@ -36,7 +38,7 @@ static const struct known_collector {
         {"Serial young collection pauses", "Serial young", CAUSE_CURRENT_OR_LAST},
         {"Serial full collection pauses", "Serial full", CAUSE_CURRENT_OR_LAST},
         {"Parallel young collection pauses", "Parallel young", CAUSE_CURRENT_OR_LAST},
-        {"Parallel full collection pauses", "Parallel full", CAUSE_CURRENT_OR_LAST},
+        {"Parallel full collection pauses", "Parallel full", CAUSE_CURRENT_OR_ASKED},
         {"G1 young collection pauses", "G1 young", CAUSE_CURRENT},
         {"G1 full collection pauses", "G1 full", CAUSE_CURRENT},
         {"G1 concurrent cycle pauses", "G1 remark or cleanup", CAUSE_UNKNOWN},
@@ -238,15 +240,24 @@ static size_t append(char *buffer, size_t size, size_t length, const char *text)
 	return length + bytes;
 }
 
+/* Causes of a Parallel young collection, which may have become a full one by "Ergonomics". */
+static int starts_young(const char *cause)
+{
+	return strcmp(cause, "Allocation Failure") == 0 || strcmp(cause, "GCLocker Initiated GC") == 0;
+}
+
 /* "unknown" unless the rule yields a cause. */
 static size_t append_cause(char *buffer, size_t size, size_t length, enum cause_rule rule)
 {
 	char cause[CAUSE_BYTES_MAX] = "";
 
-	if (rule != CAUSE_UNKNOWN && perfdata.cause.bytes) {
-		copy_text(cause, sizeof(cause), &perfdata.cause);
-		if (strcmp(cause, "No GC") == 0 && rule == CAUSE_CURRENT_OR_LAST && perfdata.last_cause.bytes)
-			copy_text(cause, sizeof(cause), &perfdata.last_cause);
+	if (rule == CAUSE_UNKNOWN || !perfdata.cause.bytes)
+		return append(buffer, size, length, "unknown");
+	copy_text(cause, sizeof(cause), &perfdata.cause);
+	if (strcmp(cause, "No GC") == 0 && rule != CAUSE_CURRENT && perfdata.last_cause.bytes) {
+		copy_text(cause, sizeof(cause), &perfdata.last_cause);
+		if (rule == CAUSE_CURRENT_OR_ASKED && starts_young(cause))
+			cause[0] = 0;
 	}
 	if (!cause[0] || strcmp(cause, "No GC") == 0)
 		return append(buffer, size, length, "unknown");

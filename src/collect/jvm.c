@@ -172,7 +172,7 @@ static struct tailor_jvm *take_jvm(const struct tailor_jvm_hello *hello, int *de
 	return jvm;
 }
 
-/* Collects the descriptors of a message; whatever came is ours to close. */
+/* Stores up to `size` descriptors of a message, which are the caller's to close; closes the rest. Returns how many came. */
 static size_t received_descriptors(struct msghdr *message, int *descriptors, size_t size)
 {
 	size_t count = 0;
@@ -187,9 +187,10 @@ static size_t received_descriptors(struct msghdr *message, int *descriptors, siz
 
 			memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(fd));
 			if (count < size)
-				descriptors[count++] = fd;
+				descriptors[count] = fd;
 			else
 				close(fd);
+			count++;
 		}
 	}
 	return count;
@@ -231,7 +232,7 @@ static enum heard hear(const struct peer *peer, struct tailor_jvm **ret_jvm, con
 		*ret_reason = "agent of another version: use the one that came with this proxy";
 	else
 		*ret_jvm = take_jvm(&hello, descriptors, count, ret_reason);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count && i < DESCRIPTORS; i++)
 		if (descriptors[i] >= 0)
 			close(descriptors[i]);
 	if (length == 0)
