@@ -11,6 +11,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
+	{"load", tailor_command_load, "load a server at a fixed rate and tell the latency that its clients see"},
 	{NULL, NULL, NULL},
 };
 
