@@ -98,7 +98,9 @@ static int check_request(const struct tailor_load_request *request, size_t body_
 
 	if (http1_parse_request(request->bytes, request->length, &limits, &search, &head) != 1)
 		return -EINVAL;
-	if (head.head_bytes + body_bytes != request->length || head.framing == HTTP1_CHUNKED || head.expect_continue)
+	/* The body that the head promises is the one that follows. */
+	if (head.head_bytes + body_bytes != request->length || head.framing == HTTP1_CHUNKED || head.expect_continue ||
+	    head.content_length != body_bytes)
 		return -EINVAL;
 	*ret_method = head.method_known;
 	return 0;
