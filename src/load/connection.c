@@ -82,7 +82,7 @@ void connection_fail(struct worker *worker, struct connection *connection, enum 
 void connection_open(struct worker *worker, uint64_t now_ns)
 {
 	const struct tailor_address *address = &worker->options->address;
-	struct connection *connection = worker->lists[CONNECTION_FREE].first;
+	struct connection *connection = worker->lists[CONNECTION_FREE].last; /* the one used last is in the caches */
 	int one = 1;
 
 	assert(connection);
@@ -113,7 +113,7 @@ static void send_rest(struct worker *worker, struct connection *connection)
 static void receive_more(struct worker *worker, struct connection *connection, bool later)
 {
 	char *free_bytes = connection->buffer + connection->filled;
-	size_t count = sizeof(connection->buffer) - connection->filled;
+	size_t count = LOAD_BUFFER_BYTES - connection->filled;
 
 	connection->pending |= OPERATION_RECEIVE;
 	if (later)

@@ -25,6 +25,12 @@ int tailor_load_parse_url(const char *url, struct tailor_address *ret_address, c
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "\"%s\" is not a URL; write it like http://127.0.0.1:8080/path", url);
 		return -EINVAL;
 	}
+	for (const char *at = url; *at; at++) {
+		if (*at <= ' ' || *at >= 0x7f) {
+			snprintf(error, TAILOR_LOAD_ERROR_BYTES, "the URL holds a space or a byte that is not ASCII; escape it (a space is %%20)");
+			return -EINVAL;
+		}
+	}
 	authority = url + 7;
 	length = strcspn(authority, "/?#");
 	*ret_path = authority[length] == '/' || authority[length] == '?' ? authority + length : "/";

@@ -13,6 +13,8 @@
 
 /* Long enough for the threads to be up when the first request is due. */
 #define HEAD_START_NS (20 * TAILOR_NS_PER_MS)
+/* How soon the end of the workers is noticed when no interval ends. */
+#define LOOK_EVERY_NS (50 * TAILOR_NS_PER_MS)
 
 struct run {
 	const struct tailor_load_options *options;
@@ -89,11 +91,11 @@ static void watch(struct run *run)
 	uint64_t end_ns = run->measure_start_ns + run->options->interval_ns;
 
 	while (!all_done(run)) {
-		sleep_until(run, end_ns);
-		if (tailor_clock_ns() < end_ns) {
-			sleep_until(run, tailor_clock_ns() + 5 * TAILOR_NS_PER_MS);
+		uint64_t look_ns = tailor_clock_ns() + LOOK_EVERY_NS;
+
+		sleep_until(run, end_ns < look_ns ? end_ns : look_ns);
+		if (tailor_clock_ns() < end_ns)
 			continue;
-		}
 		for (unsigned int i = 0; i < run->options->threads; i++)
 			while (!take_full(run, &run->workers[i]) && !atomic_load_explicit(&run->workers[i].done, memory_order_acquire))
 				sleep_until(run, tailor_clock_ns() + TAILOR_NS_PER_MS);

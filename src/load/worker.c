@@ -29,10 +29,12 @@ int worker_open(struct worker *worker)
 	worker->current = &worker->results[0];
 	atomic_store(&worker->spare, &worker->results[1]);
 	worker->connections = calloc(connections, sizeof(*worker->connections));
-	if (!worker->connections)
+	worker->buffers = calloc(connections, LOAD_BUFFER_BYTES);
+	if (!worker->connections || !worker->buffers)
 		return -ENOMEM;
-	for (unsigned int i = 0; i < connections; i++) {
+	for (unsigned int i = connections; i-- > 0;) {
 		worker->connections[i].fd = -1;
+		worker->connections[i].buffer = worker->buffers + (size_t)i * LOAD_BUFFER_BYTES;
 		connection_list_append(&worker->lists[CONNECTION_FREE], &worker->connections[i]);
 	}
 	return 0;
@@ -48,6 +50,7 @@ void worker_close(struct worker *worker)
 		if (worker->connections[i].fd >= 0)
 			close(worker->connections[i].fd);
 	free(worker->connections);
+	free(worker->buffers);
 	for (int i = 0; i < 2; i++)
 		tailor_load_result_free(&worker->results[i]);
 	if (worker->stop_fd >= 0)

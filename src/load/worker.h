@@ -57,7 +57,7 @@ struct connection {
 	uint16_t status;
 	char request_id[sizeof(((struct tailor_load_slow *)0)->request_id)];
 	size_t filled;
-	char buffer[LOAD_BUFFER_BYTES];
+	char *buffer; /* LOAD_BUFFER_BYTES, of the worker's buffers */
 };
 
 struct connection_list {
@@ -81,6 +81,7 @@ struct worker {
 
 	struct tailor_ring *ring;
 	struct connection *connections;
+	char *buffers; /* one for each; touched only by those that are used */
 	struct connection_list lists[CONNECTION_STATES];
 	uint64_t retry_at_ns;   /* no new connection before */
 	uint64_t retry_wait_ns; /* the last wait; 0 after a success */

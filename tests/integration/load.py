@@ -239,7 +239,7 @@ class Failures(unittest.TestCase):
     def test_what_is_under_way_at_an_interrupt_is_not_forgotten(self):
         with server() as running:
             process = subprocess.Popen([TAILOR, "load", "--json", "--rate", "20", "--duration", "60s", "--warm", "0s",
-                                        running.url + "/never"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+                                        "--interval", "60s", running.url + "/never"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             time.sleep(0.6)
             process.send_signal(signal.SIGINT)
             out, _ = process.communicate(timeout=5)
@@ -266,6 +266,13 @@ class Output(unittest.TestCase):
         self.assertEqual(set(report["slowest"][0]), {"ms", "request_id", "status", "path"})
         self.assertEqual(report["url"], running.url)
         self.assertEqual(len(re.findall(r"^\d\d:\d\d:\d\d ", done.stderr, re.M)), 2)
+
+    def test_an_interval_longer_than_the_load_does_not_prolong_it(self):
+        with server() as running:
+            begin = time.monotonic()
+            done = load("--rate", "100", "--duration", "300ms", "--warm", "0s", "--interval", "1m", running.url)
+        self.assertLess(time.monotonic() - begin, 5)
+        self.assertEqual(len(re.findall(r"^\d\d:\d\d:\d\d +30 ", done.stdout, re.M)), 1)
 
     def test_a_line_an_interval_adds_up_to_the_total(self):
         with server() as running:
@@ -301,7 +308,9 @@ class Usage(unittest.TestCase):
         self.check("write it like http://", "http://127.0.0.1:99999/")
         self.check("write it like http://", "http://127.0.0.1:0/")
         self.check("write it like http://", "ftp://127.0.0.1/")
-        self.check("escape spaces", "http://127.0.0.1/a b")
+        self.check("escape it", "http://127.0.0.1/a b")
+        self.check("escape it", "http://127.0.0.1/\u00e4")
+        self.check("no valid request", "http://127.0.0.1/#part")
         self.check("one word too many", good, "more")
         for rate in ("0", "-1", "x", "1e9", "nan", "inf", "", "5/m", "2000000"):
             self.check("requests a second", f"--rate={rate}", good)
