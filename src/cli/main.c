@@ -12,6 +12,7 @@ static const struct command {
 	const char *summary;
 } commands[] = {
 	{"check", tailor_command_check, "say what is wrong with a configuration, with line numbers"},
+	{"load", tailor_command_load, "load a server at a fixed rate and tell the latency that its clients see"},
 	{NULL, NULL, NULL},
 };
 

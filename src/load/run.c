@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "load/load.h"
+#include "load/worker.h"
+
+/* Long enough for the threads to be up when the first request is due. */
+#define HEAD_START_NS (20 * TAILOR_NS_PER_MS)
+/* How soon the end of the workers is noticed when no interval ends. */
+#define LOOK_EVERY_NS (50 * TAILOR_NS_PER_MS)
+
+struct run {
+	const struct tailor_load_options *options;
+	struct worker *workers;
+	struct tailor_load_result line;
+	struct tailor_load_result *total;
+	uint64_t measure_start_ns;
+	sigset_t signals;
+	bool stopped;
+	uint64_t stopped_ns;
+};
+
+static void stop_workers(struct run *run)
+{
+	uint64_t one = 1;
+
+	if (!run->stopped)
+		run->stopped_ns = tailor_clock_ns();
+	run->stopped = true;
+	for (unsigned int i = 0; i < run->options->threads; i++)
+		if (write(run->workers[i].stop_fd, &one, sizeof(one)) < 0)
+			continue; /* an eventfd of our own is never full */
+}
+
+/* Sleeps until then, or until a signal has stopped the load. */
+static void sleep_until(struct run *run, uint64_t deadline_ns)
+{
+	uint64_t now_ns = tailor_clock_ns();
+	struct timespec rest = {0};
+
+	if (deadline_ns <= now_ns)
+		return;
+	rest.tv_sec = (time_t)((deadline_ns - now_ns) / TAILOR_NS_PER_S);
+	rest.tv_nsec = (long)((deadline_ns - now_ns) % TAILOR_NS_PER_S);
+	if (sigtimedwait(&run->signals, NULL, &rest) > 0)
+		stop_workers(run);
+}
+
+static bool all_done(const struct run *run)
+{
+	for (unsigned int i = 0; i < run->options->threads; i++)
+		if (run->workers[i].started && !atomic_load_explicit(&run->workers[i].done, memory_order_acquire))
+			return false;
+	return true;
+}
+
+/* Takes what the worker has handed over into the line. */
+static bool take_full(struct run *run, struct worker *worker)
+{
+	struct tailor_load_result *full = atomic_load_explicit(&worker->full, memory_order_acquire);
+
+	if (!full)
+		return false;
+	tailor_load_result_merge(&run->line, full);
+	tailor_load_result_reset(full);
+	atomic_store_explicit(&worker->full, NULL, memory_order_relaxed);
+	atomic_store_explicit(&worker->spare, full, memory_order_release);
+	return true;
+}
+
+static void end_line(struct run *run, uint64_t end_ns)
+{
+	uint64_t wall_ns = tailor_clock_wall_ns() + end_ns - tailor_clock_ns();
+
+	tailor_load_result_merge(run->total, &run->line);
+	if (run->options->on_interval)
+		run->options->on_interval(run->options->context, wall_ns, &run->line);
+	tailor_load_result_reset(&run->line);
+}
+
+/* An interval is whole when every worker has handed over its part. */
+static void watch(struct run *run)
+{
+	uint64_t end_ns = run->measure_start_ns + run->options->interval_ns;
+
+	while (!all_done(run)) {
+		uint64_t look_ns = tailor_clock_ns() + LOOK_EVERY_NS;
+
+		sleep_until(run, end_ns < look_ns ? end_ns : look_ns);
+		if (tailor_clock_ns() < end_ns)
+			continue;
+		for (unsigned int i = 0; i < run->options->threads; i++)
+			while (!take_full(run, &run->workers[i]) && !atomic_load_explicit(&run->workers[i].done, memory_order_acquire))
+				sleep_until(run, tailor_clock_ns() + TAILOR_NS_PER_MS);
+		if (all_done(run))
+			break;
+		/* Later than expected when this thread was late (a slow terminal) and the workers went on. */
+		if (run->line.until_ns > end_ns)
+			end_ns = run->line.until_ns;
+		end_line(run, end_ns);
+		end_ns += run->options->interval_ns;
+	}
+}
+
+static void finish(struct run *run)
+{
+	uint64_t now_ns = tailor_clock_ns();
+	uint64_t elapsed_ns = run->options->duration_ns;
+
+	for (unsigned int i = 0; i < run->options->threads; i++) {
+		struct worker *worker = &run->workers[i];
+
+		take_full(run, worker);
+		tailor_load_result_merge(&run->line, worker->current);
+		if (worker->cpu_share > run->total->cpu_share)
+			run->total->cpu_share = worker->cpu_share;
+	}
+	if (run->line.wanted + run->line.good + run->line.bad + tailor_load_result_failed(&run->line) > 0)
+		end_line(run, now_ns);
+	if (run->stopped) {
+		uint64_t until_ns = run->stopped_ns > run->measure_start_ns ? run->stopped_ns - run->measure_start_ns : 0;
+
+		if (until_ns < elapsed_ns)
+			elapsed_ns = until_ns;
+	}
+	run->total->elapsed_ns = elapsed_ns;
+}
+
+static int start_workers(struct run *run, uint64_t measured_from, uint64_t count)
+{
+	const struct tailor_load_options *options = run->options;
+	uint64_t start_ns = tailor_clock_ns() + HEAD_START_NS;
+
+	run->measure_start_ns = start_ns + (uint64_t)((double)measured_from * 1e9 / options->rate);
+	for (unsigned int i = 0; i < options->threads; i++) {
+		struct worker *worker = &run->workers[i];
+		int ret;
+
+		worker->start_ns = start_ns;
+		worker->measured_from = measured_from;
+		worker->count = count / options->threads + (i < count % options->threads);
+		worker->interval_end_ns = run->measure_start_ns + options->interval_ns;
+		ret = pthread_create(&worker->thread, NULL, worker_run, worker);
+		if (ret != 0)
+			return -ret;
+		worker->started = true;
+	}
+	return 0;
+}
+
+static int open_workers(struct run *run)
+{
+	int ret = 0;
+
+	run->workers = calloc(run->options->threads, sizeof(*run->workers));
+	if (!run->workers)
+		return -ENOMEM;
+	for (unsigned int i = 0; i < run->options->threads; i++)
+		run->workers[i].stop_fd = -1;
+	for (unsigned int i = 0; i < run->options->threads && ret == 0; i++) {
+		run->workers[i].options = run->options;
+		run->workers[i].index = i;
+		ret = worker_open(&run->workers[i]);
+	}
+	return ret;
+}
+
+/* Ends the threads and says what went wrong in one of them. */
+static int join_workers(struct run *run, int ret, char error[TAILOR_LOAD_ERROR_BYTES])
+{
+	for (unsigned int i = 0; i < run->options->threads; i++) {
+		struct worker *worker = &run->workers[i];
+
+		if (!worker->started)
+			continue;
+		pthread_join(worker->thread, NULL);
+		if (worker->error < 0 && ret == 0) {
+			ret = worker->error;
+			snprintf(error, TAILOR_LOAD_ERROR_BYTES, "%s", tailor_ring_explain(ret));
+		}
+	}
+	return ret;
+}
+
+int tailor_load_run(const struct tailor_load_options *options, struct tailor_load_result *total,
+                    char error[TAILOR_LOAD_ERROR_BYTES])
+{
+	uint64_t measured_from = (uint64_t)llround((double)options->warm_ns / 1e9 * options->rate);
+	uint64_t count = measured_from + (uint64_t)llround((double)options->duration_ns / 1e9 * options->rate);
+	struct run run = {.options = options, .total = total};
+	sigset_t before;
+	int ret;
+
+	error[0] = '\0';
+	sigemptyset(&run.signals);
+	sigaddset(&run.signals, SIGINT);
+	sigaddset(&run.signals, SIGTERM);
+	/* The threads inherit the mask: the signals come here. */
+	pthread_sigmask(SIG_BLOCK, &run.signals, &before);
+	ret = tailor_load_result_init(&run.line);
+	if (ret == 0)
+		ret = open_workers(&run);
+	if (ret == 0) {
+		ret = start_workers(&run, measured_from, count);
+		if (ret < 0)
+			stop_workers(&run);
+		else
+			watch(&run);
+		ret = join_workers(&run, ret, error);
+	}
+	if (ret == 0)
+		finish(&run);
+	else if (error[0] == '\0')
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "the load could not be started: %s; ask for fewer --connections or --threads",
+		         strerror(-ret));
+	for (unsigned int i = 0; run.workers && i < options->threads; i++)
+		worker_close(&run.workers[i]);
+	free(run.workers);
+	tailor_load_result_free(&run.line);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return ret;
+}

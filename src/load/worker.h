@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside src/load only: one thread of the generator and its connections. */
+#ifndef TAILOR_LOAD_WORKER_H
+#define TAILOR_LOAD_WORKER_H
+
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "http1/http1.h"
+#include "load/load.h"
+#include "ring/ring.h"
+
+#define LOAD_BUFFER_BYTES 16384 /* the longest response head too */
+
+enum connection_state {
+	CONNECTION_FREE = 0,
+	CONNECTION_CONNECTING,
+	CONNECTION_IDLE,
+	CONNECTION_BUSY,
+	CONNECTION_CLOSING, /* waits until the kernel has let go of it */
+	CONNECTION_STATES,
+};
+
+/* Operations, as bits in `pending` while the kernel owns them. */
+enum connection_operation {
+	OPERATION_CONNECT = 1,
+	OPERATION_SEND = 2,
+	OPERATION_RECEIVE = 4,
+	OPERATION_CANCEL = 8, /* its completion tells nothing */
+	OPERATION_STOP = 16,  /* of the worker */
+};
+
+struct connection {
+	struct connection *previous, *next; /* in the list of its state */
+	uint8_t state;                      /* enum connection_state */
+	uint8_t pending;                    /* enum connection_operation */
+	uint32_t generation;
+	int fd;
+	uint64_t since_ns; /* connecting */
+
+	/* the request under way */
+	uint64_t number; /* of the worker */
+	uint64_t due_ns;
+	uint64_t sent_ns;
+	const struct tailor_load_request *request;
+	size_t sent_bytes;
+
+	/* its response */
+	struct http1_search search;
+	struct http1_chunked chunked;
+	uint64_t left; /* with HTTP1_LENGTH */
+	uint8_t framing;
+	bool head_done;
+	bool keep_alive;
+	uint16_t status;
+	char request_id[sizeof(((struct tailor_load_slow *)0)->request_id)];
+	size_t filled;
+	char *buffer; /* LOAD_BUFFER_BYTES, of the worker's buffers */
+};
+
+struct connection_list {
+	struct connection *first, *last;
+	unsigned int count;
+};
+
+/*
+ * Requests of a worker are numbered 0, 1, ... in the order in which they are due. [queue_head, due_next) are due and
+ * wait for a connection: a queue of any length in two numbers.
+ */
+struct worker {
+	const struct tailor_load_options *options;
+	unsigned int index;
+	uint64_t start_ns;
+	uint64_t measured_from; /* requests before are for warming up */
+	uint64_t count;
+	uint64_t due_next;
+	uint64_t queue_head;
+	uint64_t interval_end_ns;
+
+	struct tailor_ring *ring;
+	struct connection *connections;
+	char *buffers; /* one for each; touched only by those that are used */
+	struct connection_list lists[CONNECTION_STATES];
+	uint64_t retry_at_ns;   /* no new connection before */
+	uint64_t retry_wait_ns; /* the last wait; 0 after a success */
+	struct http1_head head; /* 5 KiB that no stack needs to hold */
+
+	/*
+	 * Results go to the main thread through two slots: it leaves an empty one in `spare`, and takes from `full`. While
+	 * it is late, the worker goes on with the one it has, and never waits.
+	 */
+	struct tailor_load_result results[2];
+	struct tailor_load_result *current;
+	_Atomic(struct tailor_load_result *) spare;
+	_Atomic(struct tailor_load_result *) full;
+
+	int stop_fd; /* eventfd: written to stop */
+	uint64_t stop_value;
+	bool stopping;
+	uint64_t give_up_ns; /* when stopping */
+	uint64_t measure_begin_ns, measure_begin_cpu_ns;
+	double cpu_share;
+	int error; /* negative errno: the ring failed */
+	atomic_bool done;
+	pthread_t thread;
+	bool started;
+};
+
+/* worker.c; returns 0 or a negative errno, and needs worker_close() in either case. */
+int worker_open(struct worker *worker);
+void worker_close(struct worker *worker);
+void *worker_run(void *worker);
+/* Accounts for the end of a request. */
+void worker_answered(struct worker *worker, const struct connection *connection, uint64_t now_ns);
+void worker_failed(struct worker *worker, uint64_t number, enum tailor_load_failure failure);
+/* A new connection could not be made. */
+void worker_connect_failed(struct worker *worker, uint64_t now_ns);
+
+/* connection.c */
+void connection_list_remove(struct connection_list *list, struct connection *connection);
+void connection_list_append(struct connection_list *list, struct connection *connection);
+/* Starts a connection in a free slot, of which there must be one. */
+void connection_open(struct worker *worker, uint64_t now_ns);
+/* Sends a request on an idle connection. */
+void connection_send(struct worker *worker, struct connection *connection, uint64_t number, uint64_t due_ns,
+                     const struct tailor_load_request *request);
+void connection_complete(struct worker *worker, const struct tailor_completion *completion, uint64_t now_ns);
+/* Ends the request under way and the connection. */
+void connection_fail(struct worker *worker, struct connection *connection, enum tailor_load_failure failure);
+void connection_close(struct worker *worker, struct connection *connection);
+
+#endif /* TAILOR_LOAD_WORKER_H */
