@@ -59,6 +59,8 @@ const char *tailor_ring_explain(int error);
 void tailor_ring_accept(struct tailor_ring *ring, int fd, uint64_t token); /* multishot; result: descriptor (non-blocking, close-on-exec) */
 void tailor_ring_connect(struct tailor_ring *ring, int fd, const struct sockaddr *address, socklen_t length, uint64_t token); /* address must live until completion */
 void tailor_ring_receive(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token);
+/* The same for a socket that has most likely nothing to read yet: waits first, and so saves the vain attempt. */
+void tailor_ring_receive_later(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token);
 void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t token); /* into ring buffers; -ENOBUFS ends it when none is free */
 void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, int flags, uint64_t token); /* flags: MSG_MORE or 0; MSG_NOSIGNAL always; may be short */
 void tailor_ring_shutdown(struct tailor_ring *ring, int fd, int how, uint64_t token);
