@@ -77,12 +77,12 @@ struct http1_head {
 	uint16_t status;
 	struct http1_text reason;
 	/* both */
-	uint8_t minor;   /* HTTP/1.minor, 0 or 1 */
-	bool keep_alive; /* what the message itself says about its connection (RFC 9112, 9.3) */
-	bool expect_continue;
-	bool upgrade;    /* Upgrade present and named in Connection */
+	uint8_t minor;   /* HTTP/1.minor, 0 or 1; a higher one counts as 1 (RFC 9110, 2.5) */
+	bool keep_alive; /* what the message itself says about its connection (RFC 9112, 9.3); not with HTTP1_UNTIL_CLOSE */
+	bool expect_continue; /* never in an HTTP/1.0 request */
+	bool upgrade;    /* Upgrade present and named in Connection; never in an HTTP/1.0 request */
 	enum http1_framing framing;
-	uint64_t content_length; /* with HTTP1_LENGTH */
+	uint64_t content_length; /* with HTTP1_LENGTH, then below 2^63 and possibly 0; else 0 */
 	size_t head_bytes;       /* including the empty line */
 	size_t field_count;
 	struct http1_field field[HTTP1_FIELDS_MAX];
@@ -100,7 +100,7 @@ struct http1_search {
 
 /*
  * Parses the request head at the start of data. Returns 1 and fills *ret_head; 0 when more bytes are
- * needed; or a negative HTTP status to answer with before closing (-400, -411, -414, -417, -431, -501, -505).
+ * needed; or a negative HTTP status to answer with before closing (-400, -414, -417, -431, -501, -505).
  * An empty line before the request line is skipped and counted in head_bytes (RFC 9112, 2.2).
  */
 int http1_parse_request(const char *data, size_t length, const struct http1_limits *limits, struct http1_search *search,
@@ -118,7 +118,7 @@ int http1_parse_response(const char *data, size_t length, const struct http1_lim
  */
 struct http1_chunked {
 	uint64_t left; /* in the current chunk */
-	uint32_t line; /* bytes of the current size or trailer line */
+	uint32_t line; /* bytes of the current size line, at most 4096, or of the trailer section, at most 8192 */
 	uint8_t state;
 	bool trailer_started;
 };
@@ -132,7 +132,11 @@ int64_t http1_chunked_take(struct http1_chunked *chunked, const char *data, size
 /* 1 when the comma-separated list `value` holds `token` (case-insensitive): Connection, Transfer-Encoding, TE. */
 bool http1_list_has(struct http1_text value, const char *token);
 
-/* 1 when the field must not be forwarded: hop-by-hop by RFC 9110, 7.6.1, or named by a Connection field of this head. */
+/*
+ * 1 when the field must not be forwarded: hop-by-hop by RFC 9110, 7.6.1, or named by a Connection field of this head.
+ * Transfer-Encoding is one of them: who passes a chunked body on unchanged writes "Transfer-Encoding: chunked" himself.
+ * Content-Length and Host never are, whatever Connection names.
+ */
 bool http1_is_hop_by_hop(const struct http1_head *head, const struct http1_field *field);
 
 /* The reason phrase of a status that Tailor itself sends; "Error" for others. */
