@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/client.h"
+
+#include <assert.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/connection.h"
+#include "proxy/exchange.h"
+#include "proxy/head.h"
+#include "proxy/response.h"
+
+/* How long a client that was told to close may take to do so. */
+#define DRAIN_NS (1 * TAILOR_NS_PER_S)
+
+static void learn_peer(struct client *client)
+{
+	struct tailor_address peer = {.length = sizeof(peer.storage)};
+	int on = 1;
+
+	client->port = 0;
+	client->ip = 0;
+	if (getpeername(client->connection.fd, (struct sockaddr *)&peer.storage, &peer.length) != 0)
+		return;
+	client->port = tailor_address_port(&peer);
+	if (peer.storage.ss_family == AF_INET)
+		client->ip = ntohl(((const struct sockaddr_in *)&peer.storage)->sin_addr.s_addr);
+	if (peer.storage.ss_family != AF_UNIX)
+		(void)setsockopt(client->connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+static void set_alarm(struct worker *worker, struct client *client, uint64_t after_ns)
+{
+	wheel_set(&worker->wheel, &client->connection.alarm, worker->now_ns + after_ns);
+}
+
+/* One too many: answered without looking at what it wants. */
+static void refuse_connection(struct worker *worker, struct client *client)
+{
+	struct exchange *exchange = &client->exchange;
+
+	memset(exchange, 0, sizeof(*exchange));
+	exchange->winner = -1;
+	exchange->reply_begun = true;
+	exchange_refuse(worker, client, 503);
+}
+
+void client_accepted(struct worker *worker, int fd)
+{
+	struct client *client = worker_take_client(worker);
+
+	if (!client) {
+		close(fd);
+		count(&worker->counters.refused);
+		return;
+	}
+	client->connection.fd = fd;
+	client->state = CLIENT_IDLE;
+	client->eof = false;
+	client->early_ns = 0;
+	client->in_start = client->in_end = 0;
+	client->over = __atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max;
+	learn_peer(client);
+	if (client->over) {
+		refuse_connection(worker, client);
+		return;
+	}
+	set_alarm(worker, client, worker->options->idle_timeout_ns);
+	client_receive(worker, client);
+}
+
+void client_closed(struct worker *worker, struct client *client)
+{
+	client->state = CLIENT_FREE;
+	client->next = worker->client_free;
+	worker->client_free = client;
+	worker->client_count--;
+	__atomic_fetch_sub(&worker->shared->clients, 1, __ATOMIC_RELAXED);
+}
+
+void client_close(struct worker *worker, struct client *client)
+{
+	client->state = CLIENT_CLOSING;
+	connection_close(worker, &client->connection);
+}
+
+void client_receive(struct worker *worker, struct client *client)
+{
+	struct connection *connection = &client->connection;
+	bool expected = client->state == CLIENT_EXCHANGE && !client->exchange.request_complete;
+	uint64_t token;
+
+	if (connection->closing || client->eof || connection_has(connection, OPERATION_RECEIVE))
+		return;
+	if (client->in_start > 0) {
+		memmove(client->in, client->in + client->in_start, client->in_end - client->in_start);
+		client->in_end -= client->in_start;
+		client->in_start = 0;
+	}
+	if (client->in_end == worker->in_bytes) {
+		/* The server is slow to take the request, not the client. */
+		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+		return;
+	}
+	if (expected)
+		set_alarm(worker, client, worker->options->idle_timeout_ns);
+	token = connection_begin(connection, OPERATION_RECEIVE);
+	(expected ? tailor_ring_receive : tailor_ring_receive_later)(worker->ring, connection->fd, client->in + client->in_end,
+	                                                             worker->in_bytes - client->in_end, token);
+}
+
+static void parse(struct worker *worker, struct client *client)
+{
+	int ret = http1_parse_request(client->in + client->in_start, client->in_end - client->in_start, &worker->limits,
+	                              &client->search, &worker->head);
+
+	if (ret > 0) {
+		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+		exchange_start(worker, client);
+	} else if (ret < 0) {
+		exchange_refuse(worker, client, (unsigned int)-ret);
+	} else if (client->eof) {
+		exchange_client_gone(worker, client);
+	} else {
+		set_alarm(worker, client, worker->options->idle_timeout_ns);
+		client_receive(worker, client);
+	}
+}
+
+/* Bytes behind the current request belong to the next, which began when they were read. */
+static void note_early_bytes(struct client *client, uint64_t read_ns)
+{
+	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete && client->in_start < client->in_end &&
+	    client->early_ns == 0)
+		client->early_ns = read_ns;
+}
+
+static void begin_request(struct worker *worker, struct client *client, uint64_t read_ns)
+{
+	client->state = CLIENT_HEAD;
+	client->early_ns = 0;
+	exchange_begin(worker, client, read_ns);
+	parse(worker, client);
+	note_early_bytes(client, read_ns);
+}
+
+/* Says that nothing more will come, and reads until the client has said the same: a close with unread bytes would
+ * make TCP throw away the answer on its way (RFC 9112, 9.6). */
+static void drain(struct worker *worker, struct client *client)
+{
+	if (client->eof) {
+		client_close(worker, client);
+		return;
+	}
+	client->state = CLIENT_DRAIN;
+	client->in_start = client->in_end = 0;
+	tailor_ring_shutdown(worker->ring, client->connection.fd, SHUT_WR,
+	                     connection_begin(&client->connection, OPERATION_SHUTDOWN));
+	set_alarm(worker, client, DRAIN_NS);
+	client_receive(worker, client);
+}
+
+void client_answered(struct worker *worker, struct client *client)
+{
+	if (client->exchange.close || worker->stopping) {
+		drain(worker, client);
+		return;
+	}
+	if (client->connection.holds > 0) {
+		client->state = CLIENT_HELD;
+		return;
+	}
+	client->state = CLIENT_IDLE;
+	if (client->in_start < client->in_end) {
+		begin_request(worker, client, client->early_ns ? client->early_ns : tailor_clock_ns());
+	} else if (client->eof) {
+		client_close(worker, client);
+	} else {
+		set_alarm(worker, client, worker->options->idle_timeout_ns);
+		client_receive(worker, client);
+	}
+}
+
+static void ended(struct worker *worker, struct client *client, int result)
+{
+	client->eof = true;
+	switch (client->state) {
+	case CLIENT_IDLE:
+	case CLIENT_DRAIN: client_close(worker, client); break;
+	case CLIENT_HEAD: exchange_client_gone(worker, client); break;
+	case CLIENT_EXCHANGE:
+		/* A client that has only shut down its sending side still wants its answer. */
+		if (result < 0 || !client->exchange.request_complete)
+			exchange_client_gone(worker, client);
+		break;
+	default: break;
+	}
+}
+
+static void received(struct worker *worker, struct client *client, int result)
+{
+	if (result <= 0) {
+		ended(worker, client, result);
+		return;
+	}
+	client->in_end += (uint32_t)result;
+	switch (client->state) {
+	case CLIENT_IDLE: begin_request(worker, client, tailor_clock_ns()); break;
+	case CLIENT_HEAD:
+		parse(worker, client);
+		note_early_bytes(client, worker->now_ns);
+		break;
+	case CLIENT_EXCHANGE:
+		if (!client->exchange.request_complete)
+			exchange_feed(worker, client);
+		else
+			client_receive(worker, client);
+		note_early_bytes(client, worker->now_ns);
+		break;
+	case CLIENT_HELD:
+		if (client->early_ns == 0)
+			client->early_ns = worker->now_ns;
+		client_receive(worker, client);
+		break;
+	case CLIENT_DRAIN:
+		client->in_end = 0;
+		client_receive(worker, client);
+		break;
+	default: break;
+	}
+}
+
+void client_complete(struct worker *worker, struct client *client, enum operation operation, int result)
+{
+	bool closing = client->connection.closing;
+
+	if (operation == OPERATION_SEND) {
+		struct upstream *direct = client->exchange.direct;
+
+		if (direct)
+			connection_unhold(worker, &direct->connection);
+		if (closing || result <= 0)
+			client->exchange.direct = NULL;
+		if (!closing && result <= 0)
+			exchange_client_gone(worker, client);
+		else if (!closing)
+			response_sent(worker, client, (uint32_t)result);
+	} else if (!closing && operation == OPERATION_RECEIVE) {
+		received(worker, client, result);
+	}
+	connection_settle(worker, &client->connection);
+}
+
+void client_alarm(struct worker *worker, struct client *client)
+{
+	switch (client->state) {
+	case CLIENT_IDLE:
+	case CLIENT_DRAIN: client_close(worker, client); break;
+	case CLIENT_HEAD: exchange_refuse(worker, client, 408); break;
+	case CLIENT_EXCHANGE:
+		/* Either it does not take the response, or it does not send its request. */
+		if (connection_has(&client->connection, OPERATION_SEND))
+			exchange_client_gone(worker, client);
+		else if (client->exchange.request_complete)
+			break;
+		else if (client->exchange.winner >= 0)
+			exchange_client_gone(worker, client);
+		else
+			exchange_refuse(worker, client, 408);
+		break;
+	default: break;
+	}
+}
+
+void client_close_all(struct worker *worker, bool all)
+{
+	for (uint32_t i = 0; i < worker->client_used; i++) {
+		struct client *client = &worker->clients[i];
+
+		if (client->state == CLIENT_IDLE || client->state == CLIENT_HELD)
+			client_close(worker, client);
+		else if (all && client->state != CLIENT_FREE && client->state != CLIENT_CLOSING)
+			exchange_client_gone(worker, client);
+	}
+}

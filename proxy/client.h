@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The client's connection: requests one after the other, in the order they came. */
+#ifndef TAILOR_PROXY_CLIENT_H
+#define TAILOR_PROXY_CLIENT_H
+
+#include "proxy/worker.h"
+
+/* A connection was accepted; takes over the descriptor. */
+void client_accepted(struct worker *worker, int fd);
+
+/* Asks for more bytes if that makes sense in this state and there is room. */
+void client_receive(struct worker *worker, struct client *client);
+
+/* The response is out: the next request, or the connection's end. */
+void client_answered(struct worker *worker, struct client *client);
+
+/* Ends the connection at once. The exchange must have ended. */
+void client_close(struct worker *worker, struct client *client);
+
+/* From the loop. */
+void client_complete(struct worker *worker, struct client *client, enum operation operation, int result);
+void client_alarm(struct worker *worker, struct client *client);
+void client_closed(struct worker *worker, struct client *client);
+/* Closes connections between requests, or (`all`) every one. */
+void client_close_all(struct worker *worker, bool all);
+
+#endif /* TAILOR_PROXY_CLIENT_H */

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One request from its first byte to its end: which servers get it, and what becomes of it when they fail. */
+#ifndef TAILOR_PROXY_EXCHANGE_H
+#define TAILOR_PROXY_EXCHANGE_H
+
+#include "proxy/worker.h"
+
+/* A request's first byte was read at read_ns: gives it an id and writes REQUEST_BEGIN. */
+void exchange_begin(struct worker *worker, struct client *client, uint64_t read_ns);
+
+/* Its head has been parsed into worker->head. */
+void exchange_start(struct worker *worker, struct client *client);
+
+/* More of its body may be there, or more of it may be sent. */
+void exchange_feed(struct worker *worker, struct client *client);
+
+/* Answers in the server's stead. Attempts under way are given up. */
+void exchange_refuse(struct worker *worker, struct client *client, unsigned int status);
+
+/* An attempt has ended without a whole response; its connection is closed here. Another attempt, or the end. */
+void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, enum tailor_attempt_end end);
+
+/* Closes all attempts but the winner's. */
+void exchange_drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end);
+
+/* The server of an attempt in flight has stopped. `again`: it was looked at before, and the other server has come back since. */
+void exchange_server_paused(struct worker *worker, struct upstream *upstream, bool again);
+
+/* The client can get nothing any more: ends the request, if there is one, and closes. */
+void exchange_client_gone(struct worker *worker, struct client *client);
+
+/* The client's socket has accepted the last byte. */
+void exchange_finish(struct worker *worker, struct client *client);
+
+/* A server's send has let go of the client's buffer. */
+void exchange_unheld(struct worker *worker, struct client *client);
+
+#endif /* TAILOR_PROXY_EXCHANGE_H */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Heads as they are sent on: without hop-by-hop fields, with the framing and the fields that the proxy adds. Pure. */
+#ifndef TAILOR_PROXY_HEAD_H
+#define TAILOR_PROXY_HEAD_H
+
+#include <stdint.h>
+
+#include "http1/http1.h"
+#include "proxy/worker.h"
+
+/* Room that a forwarded head may need beyond the length of the one received. */
+#define HEAD_ADDED_BYTES 512
+
+/*
+ * Writes the request head for servers. A valid traceparent is passed on with its tracestate; otherwise one is made
+ * with `id`. `host` stands in for a Host field that an HTTP/1.0 request may lack. Returns the length, or -ENOBUFS.
+ */
+int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host, char *to,
+                       size_t size);
+
+/* Writes the response head for the client, framed by exchange->reframing and ->close. Returns the length, or -ENOBUFS. */
+int head_write_response(const struct exchange *exchange, const struct http1_head *head, char *to, size_t size);
+
+/* Writes an interim (1xx) response. Returns the length, or -ENOBUFS. */
+int head_write_interim(const struct http1_head *head, char *to, size_t size);
+
+/* Writes a whole response of the proxy's own; without_body for HEAD; id 0: none. Returns the length, or -ENOBUFS. */
+int head_write_refusal(unsigned int status, uint64_t id, bool without_body, bool close, char *to, size_t size);
+
+#endif /* TAILOR_PROXY_HEAD_H */

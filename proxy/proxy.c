@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/proxy.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "proxy/listen.h"
+#include "proxy/status.h"
+#include "proxy/worker.h"
+
+struct tailor_proxy {
+	struct tailor_proxy_options options;
+	struct shared shared;
+	struct tailor_address listening;
+	int listeners[TAILOR_PROXY_WORKERS_MAX];
+	unsigned int started; /* workers whose thread runs */
+	bool attached[TAILOR_PROXY_SERVERS_MAX];
+	struct worker worker[TAILOR_PROXY_WORKERS_MAX];
+};
+
+/* Runs a command on one worker and waits until it is done. */
+static void command_run(struct worker *worker, struct command *command)
+{
+	uint64_t one = 1;
+
+	sem_init(&command->done, 0, 0);
+	__atomic_store_n(&worker->command, command, __ATOMIC_RELEASE);
+	while (write(worker->command_fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+	while (sem_wait(&command->done) != 0)
+		;
+	sem_destroy(&command->done);
+}
+
+static void free_proxy(struct tailor_proxy *proxy)
+{
+	for (unsigned int i = 0; i < proxy->options.workers; i++) {
+		if (proxy->worker[i].command_fd > 0)
+			close(proxy->worker[i].command_fd);
+		worker_close(&proxy->worker[i]);
+	}
+	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners);
+	free(proxy);
+}
+
+static int check(const struct tailor_proxy_options *options, char *error, size_t error_size)
+{
+	if (options->servers < 1 || options->servers > TAILOR_PROXY_SERVERS_MAX)
+		snprintf(error, error_size, "a proxy needs one or two servers");
+	else if (options->workers < 1 || options->workers > TAILOR_PROXY_WORKERS_MAX)
+		snprintf(error, error_size, "workers must be 1 to %d", TAILOR_PROXY_WORKERS_MAX);
+	else if (options->connections_max < 1 || options->connections_max > 1000000)
+		snprintf(error, error_size, "connections_max must be 1 to 1000000");
+	else if (options->head_bytes_max < 1024 || options->head_bytes_max > 1 << 20)
+		snprintf(error, error_size, "head_bytes_max must be 1 KiB to 1 MiB");
+	else if (options->replay_attempts_max < 1 || options->replay_attempts_max > TAILOR_ATTEMPTS_MAX)
+		snprintf(error, error_size, "replay_attempts_max must be 1 to %d", TAILOR_ATTEMPTS_MAX);
+	else if (!options->tags || !options->channels)
+		snprintf(error, error_size, "tags and channels are required");
+	else
+		return 0;
+	return -EINVAL;
+}
+
+static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t id_base, char *error, size_t error_size)
+{
+	struct worker *worker = &proxy->worker[index];
+	int ret;
+
+	worker->options = &proxy->options;
+	worker->shared = &proxy->shared;
+	worker->index = index;
+	worker->listener = proxy->listeners[index];
+	trace_open(&worker->trace, id_base, index);
+	ret = worker_open(worker);
+	if (ret < 0) {
+		snprintf(error, error_size, "cannot reserve memory for the connections: %s; lower connections_max", strerror(-ret));
+		return ret;
+	}
+	worker->command_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (worker->command_fd < 0) {
+		ret = -errno;
+		snprintf(error, error_size, "cannot create an eventfd: %s; raise the limit of open files (ulimit -n)", strerror(-ret));
+		return ret;
+	}
+	sem_init(&worker->started, 0, 0);
+	ret = -pthread_create(&worker->thread, NULL, worker_run, worker);
+	if (ret < 0) {
+		snprintf(error, error_size, "cannot create a thread: %s; raise the limit of processes (ulimit -u)", strerror(-ret));
+		return ret;
+	}
+	while (sem_wait(&worker->started) != 0)
+		;
+	if (worker->start_result < 0) {
+		pthread_join(worker->thread, NULL);
+		snprintf(error, error_size, "cannot set up io_uring: %s; %s", strerror(-worker->start_result),
+		         tailor_ring_explain(worker->start_result));
+		return worker->start_result;
+	}
+	proxy->started++;
+	return 0;
+}
+
+int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor_proxy **ret_proxy, char *error, size_t error_size)
+{
+	struct tailor_proxy *proxy;
+	uint64_t id_base = trace_random();
+	int ret = check(options, error, error_size);
+
+	if (ret < 0)
+		return ret;
+	proxy = calloc(1, sizeof(*proxy));
+	if (!proxy) {
+		snprintf(error, error_size, "out of memory");
+		return -ENOMEM;
+	}
+	proxy->options = *options;
+	proxy->listening = options->listen;
+	ret = listen_open(&proxy->listening, options->workers, proxy->listeners, error, error_size);
+	if (ret < 0) {
+		free(proxy);
+		return ret;
+	}
+	for (unsigned int i = 0; i < options->workers; i++) {
+		ret = start_worker(proxy, i, id_base, error, error_size);
+		if (ret < 0) {
+			tailor_proxy_stop(proxy, 0);
+			return ret;
+		}
+	}
+	*ret_proxy = proxy;
+	return 0;
+}
+
+struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy)
+{
+	return proxy->listening;
+}
+
+size_t tailor_proxy_workers(const struct tailor_proxy *proxy, int ret_tids[TAILOR_PROXY_WORKERS_MAX])
+{
+	for (unsigned int i = 0; i < proxy->options.workers; i++)
+		ret_tids[i] = (int)proxy->worker[i].tid;
+	return proxy->options.workers;
+}
+
+void tailor_proxy_stop(struct tailor_proxy *proxy, uint64_t deadline_ns)
+{
+	/* All stop accepting before any of them is waited for. */
+	for (unsigned int i = 0; i < proxy->started; i++) {
+		struct command command = {.kind = COMMAND_STOP, .deadline_ns = deadline_ns};
+
+		command_run(&proxy->worker[i], &command);
+	}
+	for (unsigned int i = 0; i < proxy->started; i++)
+		pthread_join(proxy->worker[i].thread, NULL);
+	free_proxy(proxy);
+}
+
+void tailor_proxy_jvm_attach(struct tailor_proxy *proxy, unsigned int server, struct tailor_jvm_page *page,
+                             const int wakers[TAILOR_JVM_WAKERS])
+{
+	if (server >= proxy->options.servers)
+		return;
+	tailor_proxy_jvm_detach(proxy, server);
+	for (unsigned int i = 0; i < proxy->started; i++) {
+		struct command command = {.kind = COMMAND_ATTACH, .server = server, .page = page, .wakers = wakers};
+
+		command_run(&proxy->worker[i], &command);
+	}
+	proxy->attached[server] = true;
+}
+
+void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
+{
+	if (server >= proxy->options.servers || !proxy->attached[server])
+		return;
+	for (unsigned int i = 0; i < proxy->started; i++) {
+		struct command command = {.kind = COMMAND_DETACH, .server = server};
+
+		command_run(&proxy->worker[i], &command);
+	}
+	proxy->attached[server] = false;
+}
+
+int tailor_proxy_swap(struct tailor_proxy *proxy)
+{
+	if (proxy->options.servers < 2)
+		return -ENODEV;
+	__atomic_fetch_xor(&proxy->shared.active, 1, __ATOMIC_RELAXED);
+	return 0;
+}
+
+void tailor_proxy_status(const struct tailor_proxy *proxy, struct tailor_proxy_status *ret_status)
+{
+	memset(ret_status, 0, sizeof(*ret_status));
+	ret_status->servers = proxy->options.servers;
+	ret_status->active = __atomic_load_n(&proxy->shared.active, __ATOMIC_RELAXED);
+	ret_status->clients = __atomic_load_n(&proxy->shared.clients, __ATOMIC_RELAXED);
+	for (unsigned int i = 0; i < proxy->options.workers; i++)
+		status_add(ret_status, &proxy->worker[i]);
+}

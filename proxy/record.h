@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The request channel: what happened to a request, at the time of the call. */
+#ifndef TAILOR_PROXY_RECORD_H
+#define TAILOR_PROXY_RECORD_H
+
+#include "proxy/worker.h"
+
+static inline void record_at(struct worker *worker, uint64_t time_ns, enum tailor_event_kind kind, uint64_t request,
+                             uint32_t extra, const uint64_t arg[3], const char *text, size_t text_length)
+{
+	struct tailor_event event = {
+		.kind = (uint8_t)kind,
+		.extra = extra,
+		.time_ns = time_ns,
+		.request = request,
+		.pid = worker->pid,
+		.tid = worker->tid,
+		.arg = {arg[0], arg[1], arg[2]},
+	};
+
+	tailor_channel_write(&worker->options->channels[worker->index], &event, text, text_length);
+}
+
+static inline void record(struct worker *worker, enum tailor_event_kind kind, const struct exchange *exchange, uint32_t extra,
+                          uint64_t arg0, uint64_t arg1, uint64_t arg2)
+{
+	const uint64_t arg[3] = {arg0, arg1, arg2};
+
+	record_at(worker, tailor_clock_ns(), kind, exchange->id, extra, arg, NULL, 0);
+}
+
+static inline uint32_t record_attempt_number(const struct exchange *exchange, unsigned int index)
+{
+	return TAILOR_ATTEMPT(index, exchange->attempt[index].server, exchange->attempt[index].reason);
+}
+
+/* An event of attempt `index`, whose extra and arg[0] they all share. */
+static inline void record_attempt(struct worker *worker, enum tailor_event_kind kind, const struct exchange *exchange,
+                                  unsigned int index, uint64_t arg1)
+{
+	record(worker, kind, exchange, record_attempt_number(exchange, index), exchange->attempt[index].port, arg1, 0);
+}
+
+#endif /* TAILOR_PROXY_RECORD_H */

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/response.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "proxy/client.h"
+#include "proxy/connection.h"
+#include "proxy/exchange.h"
+#include "proxy/head.h"
+#include "proxy/record.h"
+#include "proxy/reframe.h"
+#include "proxy/upstream.h"
+
+static struct upstream *winning_upstream(const struct exchange *exchange)
+{
+	return exchange->winner < 0 ? NULL : exchange->attempt[exchange->winner].upstream;
+}
+
+/* The connection carries another exchange only if both sides know that this one is over. */
+static void judge_reuse(struct upstream *upstream, const struct exchange *exchange)
+{
+	const struct attempt *attempt = &exchange->attempt[upstream->attempt];
+
+	if (upstream->in_end > upstream->in_body || !exchange->request_complete || attempt->sent_bytes < exchange->forward_end)
+		upstream->dirty = true;
+}
+
+static void complete(struct worker *worker, struct upstream *upstream)
+{
+	struct exchange *exchange = &upstream->client->exchange;
+
+	exchange->response_complete = true;
+	judge_reuse(upstream, exchange);
+	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
+	count(&worker->counters.server[upstream->server].responses);
+	record_attempt(worker, TAILOR_EVENT_RESPONSE_END, exchange, upstream->attempt,
+	               exchange->attempt[upstream->attempt].response_bytes);
+}
+
+/* Finds how much of what was received belongs to the body. Returns false when it is malformed. */
+static bool take_body(struct worker *worker, struct upstream *upstream)
+{
+	struct exchange *exchange = &upstream->client->exchange;
+	uint32_t available = upstream->in_end - upstream->in_body;
+	bool done = false;
+	int64_t taken = available;
+
+	switch (exchange->response_framing) {
+	case HTTP1_NO_BODY:
+		taken = 0;
+		done = true;
+		break;
+	case HTTP1_LENGTH:
+		if ((uint64_t)taken > exchange->response_left)
+			taken = (int64_t)exchange->response_left;
+		exchange->response_left -= (uint64_t)taken;
+		done = exchange->response_left == 0;
+		break;
+	case HTTP1_CHUNKED:
+		taken = http1_chunked_take(&exchange->response_chunked, upstream->in + upstream->in_body, available, &done);
+		if (taken < 0)
+			return false;
+		break;
+	case HTTP1_UNTIL_CLOSE: break;
+	}
+	upstream->in_body += (uint32_t)taken;
+	if (done)
+		complete(worker, upstream);
+	return true;
+}
+
+static void advance_body(struct worker *worker, struct upstream *upstream)
+{
+	struct client *client = upstream->client;
+
+	if (!take_body(worker, upstream)) {
+		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
+		return;
+	}
+	response_pump(worker, client);
+}
+
+/* 100 Continue and its like: passed on while only one server is involved, to clients that know them. */
+static void pass_interim(struct worker *worker, struct client *client, const struct http1_head *head)
+{
+	struct exchange *exchange = &client->exchange;
+	int length;
+
+	if (exchange->attempts > 1 || exchange->minor == 0 ||
+	    exchange->out_end + head->head_bytes + HEAD_ADDED_BYTES > worker->out_bytes / 2)
+		return;
+	length = head_write_interim(head, client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
+	if (length > 0)
+		exchange->out_end += (uint32_t)length;
+}
+
+static void choose_reframing(struct worker *worker, struct exchange *exchange, const struct http1_head *head)
+{
+	exchange->status = head->status;
+	exchange->response_framing = head->framing;
+	exchange->response_left = head->content_length;
+	exchange->close = !exchange->keep_alive || !exchange->request_complete || worker->stopping;
+	if (head->framing == HTTP1_UNTIL_CLOSE && exchange->minor >= 1) {
+		exchange->reframing = REFRAME_TO_CHUNKED;
+	} else if (head->framing == HTTP1_CHUNKED && exchange->minor == 0) {
+		exchange->reframing = REFRAME_FROM_CHUNKED;
+		exchange->close = exchange->until_close = true;
+	} else if (head->framing == HTTP1_UNTIL_CLOSE) {
+		exchange->close = exchange->until_close = true;
+	}
+}
+
+/* The first complete head decides: from here on, only this attempt exists. */
+static void choose(struct worker *worker, struct upstream *upstream, const struct http1_head *head)
+{
+	struct client *client = upstream->client;
+	struct exchange *exchange = &client->exchange;
+	int length;
+
+	exchange->winner = (int8_t)upstream->attempt;
+	exchange_drop_attempts(worker, client, TAILOR_ATTEMPT_END_LOST);
+	choose_reframing(worker, exchange, head);
+	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
+		upstream->dirty = true;
+	length = head_write_response(exchange, head, client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
+	upstream->in_start += (uint32_t)head->head_bytes;
+	upstream->in_body = upstream->in_start;
+	if (length < 0) {
+		exchange->winner = -1;
+		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
+		return;
+	}
+	exchange->out_end += (uint32_t)length;
+	advance_body(worker, upstream);
+}
+
+static void advance_head(struct worker *worker, struct upstream *upstream)
+{
+	struct client *client = upstream->client;
+	struct http1_head *head = &worker->head;
+
+	for (;;) {
+		int ret = http1_parse_response(upstream->in + upstream->in_start, upstream->in_end - upstream->in_start,
+		                               &worker->limits, &upstream->search, client->exchange.method, head);
+
+		if (ret == 0) {
+			upstream_receive(worker, upstream);
+			return;
+		}
+		/* Nobody asked for another protocol: Upgrade is not forwarded. */
+		if (ret < 0 || head->status == 101) {
+			exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
+			return;
+		}
+		if (head->status >= 200)
+			break;
+		pass_interim(worker, client, head);
+		upstream->in_start += (uint32_t)head->head_bytes;
+		upstream->in_body = upstream->in_start;
+		upstream->search = (struct http1_search){0};
+		response_pump(worker, client);
+	}
+	choose(worker, upstream, head);
+}
+
+void response_received(struct worker *worker, struct upstream *upstream, uint32_t bytes)
+{
+	struct exchange *exchange = &upstream->client->exchange;
+	struct attempt *attempt = &exchange->attempt[upstream->attempt];
+
+	if (!attempt->response_begun) {
+		attempt->response_begun = true;
+		record_attempt(worker, TAILOR_EVENT_RESPONSE_BEGIN, exchange, upstream->attempt, 0);
+	}
+	attempt->response_bytes += bytes;
+	if (exchange->winner < 0)
+		advance_head(worker, upstream);
+	else
+		advance_body(worker, upstream);
+}
+
+void response_ended(struct worker *worker, struct upstream *upstream, int result)
+{
+	struct client *client = upstream->client;
+	struct exchange *exchange = &client->exchange;
+
+	upstream->dirty = true;
+	if (exchange->winner == (int)upstream->attempt && exchange->response_framing == HTTP1_UNTIL_CLOSE && result == 0) {
+		complete(worker, upstream);
+		response_pump(worker, client);
+		return;
+	}
+	exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_CLOSED);
+}
+
+/* Copies body behind what `out` holds, or reframes it into `out`. */
+static void fill_out(struct worker *worker, struct client *client, struct upstream *upstream)
+{
+	struct exchange *exchange = &client->exchange;
+	uint32_t room = worker->out_bytes - exchange->out_end;
+	uint32_t available = upstream->in_body - upstream->in_start;
+
+	switch (exchange->reframing) {
+	case REFRAME_NONE:
+		/* Alone, a piece of body is sent from where it is. */
+		if (exchange->out_end == 0 || exchange->direct)
+			return;
+		if (available > room)
+			available = room;
+		memcpy(client->out + exchange->out_end, upstream->in + upstream->in_start, available);
+		exchange->out_end += available;
+		upstream->in_start += available;
+		break;
+	case REFRAME_TO_CHUNKED:
+		upstream->in_start += reframe_to_chunked(exchange, upstream->in + upstream->in_start, available, client->out,
+		                                         worker->out_bytes);
+		break;
+	case REFRAME_FROM_CHUNKED:
+		upstream->in_start += reframe_from_chunked(exchange, upstream->in + upstream->in_start, available, client->out,
+		                                           worker->out_bytes);
+		break;
+	}
+}
+
+static void submit(struct worker *worker, struct client *client, const char *data, uint32_t bytes)
+{
+	struct exchange *exchange = &client->exchange;
+
+	if (!exchange->reply_begun && (exchange->refused || exchange->winner >= 0)) {
+		exchange->reply_begun = true;
+		record(worker, TAILOR_EVENT_REPLY_BEGIN, exchange, 0, 0, 0, 0);
+	}
+	wheel_set(&worker->wheel, &client->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
+	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, 0,
+	                 connection_begin(&client->connection, OPERATION_SEND));
+}
+
+void response_pump(struct worker *worker, struct client *client)
+{
+	struct exchange *exchange = &client->exchange;
+	struct upstream *upstream = winning_upstream(exchange);
+
+	if (client->connection.closing)
+		return;
+	if (connection_has(&client->connection, OPERATION_SEND)) {
+		/* One send at a time keeps the bytes in order; reading goes on as far as the buffer reaches. */
+		if (upstream && !exchange->response_complete)
+			upstream_receive(worker, upstream);
+		return;
+	}
+	if (exchange->out_start == exchange->out_end)
+		exchange->out_start = exchange->out_end = 0;
+	if (upstream)
+		fill_out(worker, client, upstream);
+	if (exchange->out_start < exchange->out_end) {
+		submit(worker, client, client->out + exchange->out_start, exchange->out_end - exchange->out_start);
+	} else if (upstream && exchange->reframing == REFRAME_NONE && upstream->in_start < upstream->in_body) {
+		exchange->direct = upstream;
+		upstream->connection.holds++;
+		submit(worker, client, upstream->in + upstream->in_start, upstream->in_body - upstream->in_start);
+	}
+	if (upstream && exchange->response_complete && upstream->in_start == upstream->in_body &&
+	    (exchange->reframing != REFRAME_TO_CHUNKED || exchange->tail_written))
+		upstream_release(worker, upstream);
+	else if (upstream && !exchange->response_complete)
+		upstream_receive(worker, upstream);
+	if (exchange->response_complete && !connection_has(&client->connection, OPERATION_SEND))
+		exchange_finish(worker, client);
+}
+
+void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
+{
+	struct exchange *exchange = &client->exchange;
+
+	exchange->reply_bytes += bytes;
+	/* From here it waits for the server, or still for the rest of the request. */
+	if (exchange->request_complete)
+		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+	if (exchange->direct) {
+		/* The hold has ended with the send. */
+		exchange->direct->in_start += bytes;
+		exchange->direct = NULL;
+	} else {
+		exchange->out_start += bytes;
+	}
+	response_pump(worker, client);
+}

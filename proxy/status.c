@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sums the workers' counters, which they alone write. */
+#include "proxy/status.h"
+
+#include <string.h>
+
+static uint64_t load(const uint64_t *counter)
+{
+	return __atomic_load_n(counter, __ATOMIC_RELAXED);
+}
+
+static void add_server(struct tailor_proxy_server_status *status, const struct counters *counters, unsigned int server)
+{
+	uint64_t pauses = load(&counters->server[server].pauses);
+
+	status->requests += load(&counters->server[server].requests);
+	status->responses += load(&counters->server[server].responses);
+	status->connects += load(&counters->server[server].connects);
+	status->connect_failures += load(&counters->server[server].connect_failures);
+	status->moved_away += load(&counters->server[server].moved_away);
+	status->in_flight += (uint32_t)load(&counters->server[server].in_flight);
+	status->connections += (uint32_t)load(&counters->server[server].connections);
+	/* Each worker sees every pause: the one that is furthest knows how many there were. */
+	if (pauses > status->pauses)
+		status->pauses = pauses;
+	status->agent |= load(&counters->server[server].agent) != 0;
+	status->paused |= load(&counters->server[server].paused) != 0;
+}
+
+void status_add(struct tailor_proxy_status *status, const struct worker *worker)
+{
+	const struct counters *counters = &worker->counters;
+
+	status->requests += load(&counters->requests);
+	status->refused += load(&counters->refused);
+	status->client_gone += load(&counters->client_gone);
+	status->cut += load(&counters->cut);
+	status->failed_over += load(&counters->failed_over);
+	status->stale_completions += load(&counters->stale_completions);
+	for (unsigned int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
+		status->not_moved[i] += load(&counters->not_moved[i]);
+	for (unsigned int i = 0; i < status->servers; i++)
+		add_server(&status->server[i], counters, i);
+}

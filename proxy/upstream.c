@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/upstream.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "proxy/connection.h"
+#include "proxy/exchange.h"
+#include "proxy/record.h"
+#include "proxy/response.h"
+#include "proxy/server.h"
+#include "proxy/tag.h"
+
+#define PORT_TRIES 3
+
+static void list_remove(struct upstream *upstream)
+{
+	*upstream->link = upstream->next;
+	if (upstream->next)
+		upstream->next->link = upstream->link;
+	upstream->link = NULL;
+	upstream->next = NULL;
+}
+
+static void list_add(struct upstream **list, struct upstream *upstream)
+{
+	upstream->next = *list;
+	if (*list)
+		(*list)->link = &upstream->next;
+	*list = upstream;
+	upstream->link = list;
+}
+
+static void attach(struct worker *worker, struct upstream *upstream, struct client *client, unsigned int index)
+{
+	upstream->client = client;
+	upstream->attempt = (uint8_t)index;
+	upstream->search = (struct http1_search){0};
+	client->exchange.attempt[index].upstream = upstream;
+	list_add(&worker->server[upstream->server].in_flight, upstream);
+	count(&worker->counters.server[upstream->server].in_flight);
+}
+
+static void detach(struct worker *worker, struct upstream *upstream)
+{
+	upstream->client->exchange.attempt[upstream->attempt].upstream = NULL;
+	upstream->client = NULL;
+	if (upstream->tag)
+		tag_store(upstream->tag, 0);
+	list_remove(upstream);
+	count_add(&worker->counters.server[upstream->server].in_flight, (uint64_t)-1);
+}
+
+static void close_upstream(struct worker *worker, struct upstream *upstream)
+{
+	assert(!upstream->client && !upstream->link);
+	upstream->state = UPSTREAM_CLOSING;
+	if (upstream->tag) {
+		tag_release(upstream->tag);
+		upstream->tag = NULL;
+	}
+	connection_close(worker, &upstream->connection);
+}
+
+void upstream_closed(struct worker *worker, struct upstream *upstream)
+{
+	upstream->state = UPSTREAM_FREE;
+	upstream->next = worker->upstream_free;
+	worker->upstream_free = upstream;
+	worker->upstream_count--;
+	count_add(&worker->counters.server[upstream->server].connections, (uint64_t)-1);
+}
+
+static int open_socket(const struct tailor_address *address)
+{
+	int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int on = 1;
+
+	if (fd < 0)
+		return -errno;
+	if (address->storage.ss_family != AF_UNIX)
+		(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	return fd;
+}
+
+/* Returns a connection in state CONNECTING, its connect queued, or NULL with *ret_error. */
+static struct upstream *open_upstream(struct worker *worker, unsigned int server, int *ret_error)
+{
+	const struct tailor_address *address = &worker->options->server[server].address;
+	int fd = open_socket(address);
+	struct upstream *upstream;
+
+	*ret_error = fd;
+	if (fd < 0)
+		return NULL;
+	upstream = worker_take_upstream(worker);
+	if (!upstream) {
+		close(fd);
+		*ret_error = -ENOBUFS;
+		return NULL;
+	}
+	upstream->next = NULL;
+	upstream->state = UPSTREAM_CONNECTING;
+	upstream->connection.fd = fd;
+	upstream->server = (uint8_t)server;
+	upstream->reused = false;
+	upstream->dirty = false;
+	upstream->port = 0;
+	upstream->port_tries = 0;
+	upstream->in_start = upstream->in_body = upstream->in_end = 0;
+	count(&worker->counters.server[server].connects);
+	count(&worker->counters.server[server].connections);
+	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->connect_timeout_ns);
+	tailor_ring_connect(worker->ring, fd, (const struct sockaddr *)&address->storage, address->length,
+	                    connection_begin(&upstream->connection, OPERATION_CONNECT));
+	return upstream;
+}
+
+/* The connection stands: the tag first, then the request. */
+static void start_sending(struct worker *worker, struct upstream *upstream)
+{
+	struct exchange *exchange = &upstream->client->exchange;
+
+	upstream->state = UPSTREAM_BUSY;
+	exchange->attempt[upstream->attempt].port = upstream->port;
+	if (upstream->tag)
+		tag_store(upstream->tag, exchange->id);
+	record_attempt(worker, TAILOR_EVENT_ATTEMPT_SEND, exchange, upstream->attempt, 0);
+	count(&worker->counters.server[upstream->server].requests);
+	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
+	upstream_send(worker, upstream);
+	upstream_receive(worker, upstream);
+}
+
+int upstream_begin(struct worker *worker, struct client *client, unsigned int index, bool fresh)
+{
+	struct attempt *attempt = &client->exchange.attempt[index];
+	struct upstream *upstream = worker->server[attempt->server].idle;
+	int error;
+
+	if (upstream && !fresh) {
+		list_remove(upstream);
+		upstream->reused = true;
+		attempt->port = upstream->port;
+		attach(worker, upstream, client, index);
+		record_attempt(worker, TAILOR_EVENT_ATTEMPT_BEGIN, &client->exchange, index, 0);
+		start_sending(worker, upstream);
+		return 0;
+	}
+	upstream = open_upstream(worker, attempt->server, &error);
+	if (!upstream)
+		return error;
+	attach(worker, upstream, client, index);
+	record_attempt(worker, TAILOR_EVENT_ATTEMPT_BEGIN, &client->exchange, index, 0);
+	return 0;
+}
+
+void upstream_send(struct worker *worker, struct upstream *upstream)
+{
+	struct client *client = upstream->client;
+	struct exchange *exchange = &client->exchange;
+	struct attempt *attempt = &exchange->attempt[upstream->attempt];
+
+	if (upstream->state != UPSTREAM_BUSY || upstream->dirty || connection_has(&upstream->connection, OPERATION_SEND))
+		return;
+	if (attempt->sent_bytes < exchange->forward_end) {
+		if (exchange->winner < 0)
+			wheel_set(&worker->wheel, &upstream->connection.alarm,
+			          worker->now_ns + worker->options->idle_timeout_ns);
+		upstream->sending = client;
+		client->connection.holds++;
+		tailor_ring_send(worker->ring, upstream->connection.fd, client->forward + attempt->sent_bytes,
+		                 exchange->forward_end - attempt->sent_bytes, 0,
+		                 connection_begin(&upstream->connection, OPERATION_SEND));
+	} else if (exchange->request_complete && !attempt->sent) {
+		attempt->sent = true;
+		record_attempt(worker, TAILOR_EVENT_ATTEMPT_SENT, exchange, upstream->attempt, 0);
+		if (exchange->winner < 0)
+			wheel_set(&worker->wheel, &upstream->connection.alarm,
+			          worker->now_ns + worker->options->response_timeout_ns);
+	} else if (!exchange->request_complete && exchange->winner < 0) {
+		/* The client's turn. */
+		wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
+	}
+}
+
+void upstream_receive(struct worker *worker, struct upstream *upstream)
+{
+	bool body = upstream->client && upstream->client->exchange.winner == (int)upstream->attempt;
+	bool later = !body || upstream->in_end < worker->upstream_in_bytes;
+	uint64_t token;
+
+	if (upstream->connection.closing || connection_has(&upstream->connection, OPERATION_RECEIVE))
+		return;
+	if (upstream->connection.holds == 0 && upstream->in_start > 0) {
+		memmove(upstream->in, upstream->in + upstream->in_start, upstream->in_end - upstream->in_start);
+		upstream->in_end -= upstream->in_start;
+		upstream->in_body -= upstream->in_start;
+		upstream->in_start = 0;
+	}
+	if (upstream->in_end == worker->upstream_in_bytes) {
+		/* The client is slow, not the server. */
+		wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
+		return;
+	}
+	if (body)
+		wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
+	token = connection_begin(&upstream->connection, OPERATION_RECEIVE);
+	(later ? tailor_ring_receive_later : tailor_ring_receive)(worker->ring, upstream->connection.fd,
+	                                                          upstream->in + upstream->in_end,
+	                                                          worker->upstream_in_bytes - upstream->in_end, token);
+}
+
+void upstream_drop(struct worker *worker, struct upstream *upstream)
+{
+	detach(worker, upstream);
+	close_upstream(worker, upstream);
+}
+
+void upstream_release(struct worker *worker, struct upstream *upstream)
+{
+	bool usable = !upstream->dirty && !worker->stopping && !upstream->connection.operations && !upstream->connection.holds;
+
+	detach(worker, upstream);
+	if (!usable) {
+		close_upstream(worker, upstream);
+		return;
+	}
+	upstream->state = UPSTREAM_IDLE;
+	upstream->in_start = upstream->in_body = upstream->in_end = 0;
+	list_add(&worker->server[upstream->server].idle, upstream);
+	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
+	upstream_receive(worker, upstream);
+}
+
+void upstream_close_idle(struct worker *worker)
+{
+	for (unsigned int i = 0; i < worker->options->servers; i++) {
+		while (worker->server[i].idle) {
+			struct upstream *upstream = worker->server[i].idle;
+
+			list_remove(upstream);
+			close_upstream(worker, upstream);
+		}
+	}
+}
+
+/*
+ * Learns the local port and claims its tag. Returns false when the port's tag belongs to a connection to another server
+ * and another port was asked for: this connection is then on its way out.
+ */
+static bool learn_port(struct worker *worker, struct upstream *upstream)
+{
+	const struct tailor_address *server = &worker->options->server[upstream->server].address;
+	struct tailor_address local = {.length = sizeof(local.storage)};
+	struct client *client = upstream->client;
+	unsigned int index = upstream->attempt;
+	struct upstream *other;
+	int error;
+
+	if (getsockname(upstream->connection.fd, (struct sockaddr *)&local.storage, &local.length) != 0)
+		return true;
+	upstream->port = tailor_address_port(&local);
+	if (upstream->port == 0)
+		return true;
+	upstream->tag = tag_claim(worker->options->tags, upstream->port, upstream->server, server);
+	if (upstream->tag || upstream->port_tries >= PORT_TRIES)
+		return true;
+	other = open_upstream(worker, upstream->server, &error);
+	if (!other)
+		return true;
+	other->port_tries = upstream->port_tries + 1;
+	upstream_drop(worker, upstream);
+	attach(worker, other, client, index);
+	return false;
+}
+
+static void connected(struct worker *worker, struct upstream *upstream, int result)
+{
+	if (result < 0) {
+		count(&worker->counters.server[upstream->server].connect_failures);
+		server_mark_down(worker, upstream->server);
+		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_CONNECT);
+		return;
+	}
+	server_mark_up(worker, upstream->server);
+	if (learn_port(worker, upstream))
+		start_sending(worker, upstream);
+}
+
+static void received(struct worker *worker, struct upstream *upstream, int result)
+{
+	if (upstream->state == UPSTREAM_IDLE) {
+		/* Closed by the server, or bytes that nobody asked for. */
+		list_remove(upstream);
+		close_upstream(worker, upstream);
+	} else if (result > 0) {
+		upstream->in_end += (uint32_t)result;
+		response_received(worker, upstream, (uint32_t)result);
+	} else {
+		response_ended(worker, upstream, result);
+	}
+}
+
+void upstream_complete(struct worker *worker, struct upstream *upstream, enum operation operation, int result)
+{
+	if (operation == OPERATION_SEND) {
+		struct client *sending = upstream->sending;
+
+		upstream->sending = NULL;
+		connection_unhold(worker, &sending->connection);
+		if (!upstream->connection.closing && result < 0) {
+			/* What the server has to say about it, or that it is gone, comes by the receive. */
+			upstream->dirty = true;
+		} else if (!upstream->connection.closing && upstream->client) {
+			upstream->client->exchange.attempt[upstream->attempt].sent_bytes += (uint32_t)result;
+			exchange_feed(worker, upstream->client);
+		}
+		exchange_unheld(worker, sending);
+	} else if (!upstream->connection.closing && operation == OPERATION_CONNECT) {
+		connected(worker, upstream, result);
+	} else if (!upstream->connection.closing && operation == OPERATION_RECEIVE) {
+		received(worker, upstream, result);
+	}
+	connection_settle(worker, &upstream->connection);
+}
+
+void upstream_alarm(struct worker *worker, struct upstream *upstream)
+{
+	if (upstream->state == UPSTREAM_CONNECTING)
+		connected(worker, upstream, -ETIMEDOUT);
+	else if (upstream->state == UPSTREAM_BUSY)
+		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_TIMEOUT);
+}

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One worker: a thread with a ring, a listener, and the connections that it alone touches. What workers share is in
+ * struct shared and is atomic.
+ *
+ *   client.c    the client's side: bytes in, state of the connection
+ *   exchange.c  one request: its attempts, failover, its end
+ *   upstream.c  connections to servers and their pool
+ *   response.c  the chosen response, framed for the client
+ *   pause.c     what the JVMs' pages say
+ *   worker.c    the loop
+ */
+#ifndef TAILOR_PROXY_WORKER_H
+#define TAILOR_PROXY_WORKER_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tailor/channel.h>
+#include <tailor/window.h>
+
+#include "base/clock.h"
+#include "http1/http1.h"
+#include "proxy/proxy.h"
+#include "proxy/trace.h"
+#include "proxy/wheel.h"
+#include "ring/ring.h"
+
+/* In the tokens of the ring. */
+enum operation {
+	OPERATION_RECEIVE,
+	OPERATION_SEND,
+	OPERATION_CONNECT,
+	OPERATION_SHUTDOWN,
+	OPERATION_CLOSE,
+	OPERATION_CANCEL,
+	/* with SLOT_WORKER */
+	OPERATION_ACCEPT,
+	OPERATION_COMMAND,
+	OPERATION_WAKER, /* + server */
+};
+#define SLOT_WORKER UINT32_MAX
+
+/* What clients and upstreams have in common. Memory and descriptor go back when nobody holds either any more. */
+struct connection {
+	struct alarm alarm; /* first: the wheel hands it back */
+	int fd;
+	uint32_t slot;
+	uint32_t generation;
+	uint8_t operations; /* 1 << operation: the kernel owns it */
+	uint8_t cancels;    /* cancellations under way */
+	uint8_t holds;      /* sends of other connections out of this one's memory */
+	bool closing;
+};
+
+enum upstream_state {
+	UPSTREAM_FREE,
+	UPSTREAM_CONNECTING,
+	UPSTREAM_IDLE, /* in the pool */
+	UPSTREAM_BUSY, /* carries an attempt */
+	UPSTREAM_CLOSING,
+};
+
+struct client;
+
+struct upstream {
+	struct connection connection;
+	enum upstream_state state;
+	uint8_t server;
+	uint8_t attempt;   /* index into the exchange's attempts */
+	uint8_t port_tries;
+	bool reused;       /* has carried an exchange before */
+	bool dirty;        /* cannot carry another exchange */
+	uint16_t port;
+	struct tailor_tag *tag; /* NULL: untagged */
+	struct client *client;  /* whose attempt it carries */
+	struct client *sending; /* whose buffer the send under way reads */
+	struct upstream *next;  /* in the free list, the pool or the list of those in flight */
+	struct upstream **link;
+	struct http1_search search;
+	char *in;
+	uint32_t in_start; /* first byte not yet handed to the client */
+	uint32_t in_body;  /* end of what is known to belong to the response */
+	uint32_t in_end;
+};
+
+struct attempt {
+	struct upstream *upstream; /* NULL: ended, or the response has been read whole */
+	uint8_t server;
+	uint16_t reason; /* enum tailor_failover_reason */
+	uint16_t port;
+	bool sent;           /* ATTEMPT_SENT is written */
+	bool response_begun; /* RESPONSE_BEGIN is written */
+	uint32_t sent_bytes; /* of exchange.forward */
+	uint64_t response_bytes;
+};
+
+/* How the response's body goes from the server's framing to the client's. */
+enum reframing {
+	REFRAME_NONE,
+	REFRAME_TO_CHUNKED,   /* until-close -> chunked */
+	REFRAME_FROM_CHUNKED, /* chunked -> until-close, for HTTP/1.0 */
+};
+
+/* One request. The request side and the response side advance independently: a server may answer early. */
+struct exchange {
+	uint64_t id;
+	/* request side */
+	enum http1_method method;
+	uint8_t minor;
+	bool keep_alive;       /* the client's wish */
+	bool parsed;
+	enum http1_framing framing;
+	uint64_t body_left;
+	struct http1_chunked chunked;
+	bool request_complete; /* read from the client */
+	bool request_lost;     /* forward no longer holds it from its beginning */
+	uint32_t forward_end;
+	/* attempts */
+	struct attempt attempt[TAILOR_ATTEMPTS_MAX];
+	uint8_t attempts;
+	int8_t winner; /* -1: none */
+	bool retried;
+	bool moved; /* because of a pause */
+	/* response side */
+	uint16_t status;
+	bool refused;           /* answered by the proxy itself */
+	bool response_complete; /* read from the server, or made here */
+	bool tail_written;      /* the last chunk that REFRAME_TO_CHUNKED adds */
+	bool reply_begun;
+	bool close;             /* the client's connection ends after this response */
+	bool until_close;       /* only the close tells the client the end */
+	enum reframing reframing;
+	enum http1_framing response_framing;
+	uint64_t response_left;
+	struct http1_chunked response_chunked;
+	uint64_t chunk_left;    /* REFRAME_FROM_CHUNKED: data in the current chunk */
+	uint8_t chunk_state;
+	uint32_t out_start;
+	uint32_t out_end;
+	struct upstream *direct; /* the send under way reads this upstream's buffer */
+	uint64_t reply_bytes;
+};
+
+enum client_state {
+	CLIENT_FREE,
+	CLIENT_IDLE,     /* between requests */
+	CLIENT_HEAD,     /* the head is being read */
+	CLIENT_EXCHANGE, /* from the head to the end of the response */
+	CLIENT_HELD,     /* the next request waits until no server's send reads the last one's buffer any more */
+	CLIENT_DRAIN,    /* answered for the last time: reads until the client has closed, so that it gets the answer */
+	CLIENT_CLOSING,
+};
+
+struct client {
+	struct connection connection;
+	enum client_state state;
+	bool eof;    /* the client has shut down its sending side */
+	bool over;   /* beyond connections_max */
+	uint16_t port;
+	uint32_t ip;
+	struct client *next; /* free list */
+	uint64_t early_ns;   /* when bytes behind the current request were read; 0: none */
+	struct http1_search search;
+	char *in;
+	uint32_t in_start;
+	uint32_t in_end;
+	char *forward; /* the request as servers get it; the replay buffer */
+	char *out;     /* heads, reframed and small bodies for the client */
+	struct exchange exchange;
+};
+
+/* What all workers see. */
+struct shared_server {
+	uint64_t down_until_ns; /* atomic; 0: up */
+	uint64_t back_off_ns;   /* atomic */
+};
+
+struct shared {
+	unsigned int active;  /* atomic */
+	unsigned int clients; /* atomic */
+	struct shared_server server[TAILOR_PROXY_SERVERS_MAX];
+};
+
+struct server {
+	struct upstream *idle; /* most recently used first */
+	struct upstream *in_flight;
+	/* the JVM; page NULL: none */
+	struct tailor_jvm_page *page;
+	int waker;
+	bool waker_reading;
+	uint32_t waker_generation;
+	uint64_t waker_value;
+	uint64_t state; /* as last looked at */
+	uint64_t pauses_seen;
+	bool paused;
+};
+
+/* Owned by the worker, read by tailor_proxy_status(): see count(). */
+struct counters {
+	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions;
+	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
+	struct {
+		uint64_t requests, responses, connects, connect_failures, pauses, moved_away;
+		uint64_t in_flight, connections, agent, paused;
+	} server[TAILOR_PROXY_SERVERS_MAX];
+};
+
+enum command_kind {
+	COMMAND_ATTACH,
+	COMMAND_DETACH,
+	COMMAND_STOP,
+};
+
+/* From another thread; lives until `done` is posted. */
+struct command {
+	enum command_kind kind;
+	unsigned int server;
+	struct tailor_jvm_page *page;
+	const int *wakers;
+	uint64_t deadline_ns;
+	sem_t done;
+};
+
+struct worker {
+	struct tailor_ring *ring;
+	const struct tailor_proxy_options *options;
+	struct shared *shared;
+	struct trace_source trace;
+	uint64_t now_ns; /* of this turn of the loop; for deadlines, not for events */
+	uint32_t pid, tid;
+	unsigned int index;
+	struct wheel wheel;
+	struct server server[TAILOR_PROXY_SERVERS_MAX];
+	struct counters counters;
+
+	struct client *clients;
+	struct client *client_free;
+	uint32_t client_slots, client_used, client_count; /* used: slots that were ever taken, the others are untouched memory */
+	struct upstream *upstreams;
+	struct upstream *upstream_free;
+	uint32_t upstream_slots, upstream_used, upstream_count;
+	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
+	struct http1_limits limits;
+	struct http1_head head; /* of the message at hand; valid until the next parse */
+	char *buffers; /* behind the structs */
+	void *memory; /* clients, upstreams and their buffers */
+	size_t memory_bytes;
+
+	int listener;
+	bool accepting, accept_wanted;
+	uint64_t accept_retry_ns;
+	int command_fd;
+	uint64_t command_value;
+	struct command *command; /* atomic */
+	struct command *detaching; /* acknowledged when the waker's read is back */
+	bool stopping;
+	uint64_t stop_deadline_ns;
+	pthread_t thread;
+	sem_t started;
+	int start_result;
+};
+
+/* Adds to a counter that only this worker writes. */
+static inline void count_add(uint64_t *counter, uint64_t value)
+{
+	__atomic_store_n(counter, *counter + value, __ATOMIC_RELAXED);
+}
+
+static inline void count(uint64_t *counter)
+{
+	count_add(counter, 1);
+}
+
+/* Sizes and maps the worker's pools. Returns 0 or -ENOMEM. Any thread, before worker_run(). */
+int worker_open(struct worker *worker);
+void worker_close(struct worker *worker);
+
+/* A free slot with its buffers, not closing, no descriptor; NULL when all are taken. */
+struct client *worker_take_client(struct worker *worker);
+struct upstream *worker_take_upstream(struct worker *worker);
+
+/* The thread: posts worker->started with start_result set, serves until COMMAND_STOP is done. */
+void *worker_run(void *worker);
+
+#endif /* TAILOR_PROXY_WORKER_H */

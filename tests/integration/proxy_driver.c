@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The data path alone, with tags and channels in plain memory and JVMs played by this program, for the tests in
+ * proxy*.py. Commands on stdin, one a line; every answer ends with a line "end".
+ *
+ *   status            counters as one line of JSON
+ *   events            "KIND request extra time_ns pid tid arg0 arg1 arg2 text" of what came since the last time
+ *   tags              "port server server_port request" of entries in use
+ *   claim PORT        makes a tag entry somebody else's
+ *   attach S          gives server S a JVM that runs
+ *   detach S
+ *   pause S, resume S
+ *   blink S           a pause that is over before anybody is told
+ *   swap
+ *   stop MS           graceful, at most MS milliseconds; then the program ends
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <tailor/event_names.h>
+
+#include "base/clock.h"
+#include "http1/http1.h"
+#include "proxy/proxy.h"
+
+#define SLOTS (1u << 17)
+
+static struct tailor_proxy *proxy;
+static struct tailor_proxy_options options;
+static struct tailor_channel channels[TAILOR_PROXY_WORKERS_MAX];
+static uint64_t positions[TAILOR_PROXY_WORKERS_MAX];
+static struct tailor_jvm_page *pages[TAILOR_PROXY_SERVERS_MAX];
+static int wakers[TAILOR_PROXY_SERVERS_MAX][TAILOR_JVM_WAKERS];
+
+static void *map_memory(size_t bytes)
+{
+	void *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (memory == MAP_FAILED) {
+		perror("mmap");
+		exit(1);
+	}
+	return memory;
+}
+
+static void print_status(void)
+{
+	struct tailor_proxy_status status;
+
+	tailor_proxy_status(proxy, &status);
+	printf("{\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"client_gone\":%" PRIu64 ",\"cut\":%" PRIu64
+	       ",\"failed_over\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"clients\":%u,\"active\":%u,\"not_moved\":{",
+	       status.requests, status.refused, status.client_gone, status.cut, status.failed_over, status.stale_completions,
+	       status.clients, status.active);
+	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
+		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_not_moved_name((enum tailor_not_moved)i), status.not_moved[i]);
+	printf("},\"server\":[");
+	for (unsigned int i = 0; i < status.servers; i++) {
+		const struct tailor_proxy_server_status *s = &status.server[i];
+
+		printf("%s{\"requests\":%" PRIu64 ",\"responses\":%" PRIu64 ",\"connects\":%" PRIu64 ",\"connect_failures\":%" PRIu64
+		       ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64 ",\"in_flight\":%u,\"connections\":%u,\"agent\":%u,\"paused\":%u}",
+		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->pauses, s->moved_away,
+		       s->in_flight, s->connections, s->agent, s->paused);
+	}
+	printf("]}\n");
+}
+
+static void print_event(const struct tailor_event *event, const char *text)
+{
+	printf("%u %016" PRIx64 " %u %" PRIu64 " %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", event->kind, event->request,
+	       event->extra, event->time_ns, event->pid, event->tid, event->arg[0], event->arg[1], event->arg[2], text);
+}
+
+static void print_events(unsigned int worker)
+{
+	for (;;) {
+		char text[TAILOR_TEXT_BYTES * TAILOR_TEXTS_MAX + 1] = "";
+		struct tailor_event event;
+		uint64_t position = positions[worker];
+		size_t length = 0;
+		unsigned int texts;
+		enum tailor_read ret = tailor_channel_read(&channels[worker], position, &event);
+
+		if (ret == TAILOR_READ_PENDING)
+			return;
+		positions[worker]++;
+		if (ret == TAILOR_READ_LOST) {
+			printf("lost\n");
+			continue;
+		}
+		texts = event.texts;
+		for (unsigned int i = 1; i <= texts; i++) {
+			struct tailor_event raw;
+			struct tailor_text line;
+
+			while ((ret = tailor_channel_read(&channels[worker], position + i, &raw)) == TAILOR_READ_PENDING)
+				usleep(10);
+			if (ret != TAILOR_READ_OK)
+				break;
+			memcpy(&line, &raw, sizeof(line));
+			memcpy(text + length, line.text, line.length);
+			length += line.length;
+			positions[worker]++;
+		}
+		text[length] = '\0';
+		print_event(&event, text);
+	}
+}
+
+static void print_tags(void)
+{
+	for (unsigned int port = 0; port < TAILOR_TAGS; port++) {
+		const struct tailor_tag *tag = &options.tags[port];
+		uint16_t server_port = __atomic_load_n(&tag->server_port, __ATOMIC_ACQUIRE);
+
+		if (server_port)
+			printf("%u %u %u %016" PRIx64 "\n", port, tag->server, server_port,
+			       __atomic_load_n(&tag->request, __ATOMIC_ACQUIRE));
+	}
+}
+
+static void attach(unsigned int server)
+{
+	if (!pages[server]) {
+		pages[server] = map_memory(sizeof(*pages[server]));
+		for (unsigned int i = 0; i < TAILOR_JVM_WAKERS; i++)
+			wakers[server][i] = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	}
+	tailor_proxy_jvm_attach(proxy, server, pages[server], wakers[server]);
+}
+
+/* As the agent does it: the state first, then whoever sleeps. */
+static void set_state(unsigned int server, enum tailor_jvm_state state)
+{
+	struct tailor_jvm_page *page = pages[server];
+	uint64_t one = 1;
+
+	if (state == TAILOR_JVM_COLLECTING)
+		__atomic_fetch_add(&page->pauses, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&page->state, TAILOR_JVM_STATE(state, tailor_clock_ns()), __ATOMIC_SEQ_CST);
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
+	for (unsigned int i = 0; i < TAILOR_JVM_WAKERS; i++) {
+		if (__atomic_load_n(&page->waker[i].sleeping, __ATOMIC_RELAXED) &&
+		    write(wakers[server][i], &one, sizeof(one)) != sizeof(one))
+			perror("write");
+	}
+}
+
+static void blink(unsigned int server)
+{
+	__atomic_fetch_add(&pages[server]->pauses, 1, __ATOMIC_RELAXED);
+	set_state(server, TAILOR_JVM_RUNNING);
+}
+
+static void run(const char *command, unsigned int argument)
+{
+	if (strcmp(command, "status") == 0) {
+		print_status();
+	} else if (strcmp(command, "events") == 0) {
+		for (unsigned int i = 0; i < options.workers; i++)
+			print_events(i);
+	} else if (strcmp(command, "tags") == 0) {
+		print_tags();
+	} else if (strcmp(command, "claim") == 0) {
+		options.tags[argument].server_port = 1;
+	} else if (strcmp(command, "swap") == 0) {
+		printf("%d\n", tailor_proxy_swap(proxy));
+	} else if (strcmp(command, "attach") == 0) {
+		attach(argument);
+	} else if (strcmp(command, "detach") == 0) {
+		tailor_proxy_jvm_detach(proxy, argument);
+	} else if (strcmp(command, "pause") == 0) {
+		set_state(argument, TAILOR_JVM_COLLECTING);
+	} else if (strcmp(command, "resume") == 0) {
+		set_state(argument, TAILOR_JVM_RUNNING);
+	} else if (strcmp(command, "blink") == 0) {
+		blink(argument);
+	} else {
+		printf("unknown command\n");
+	}
+}
+
+static void read_options(int argc, char **argv)
+{
+	options.workers = 1;
+	options.connections_max = 4096;
+	options.failover_on_gc = 1;
+	options.replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
+	options.replay_attempts_max = 2;
+	options.head_bytes_max = 16384;
+	options.connect_timeout_ns = TAILOR_NS_PER_S;
+	options.response_timeout_ns = 30 * TAILOR_NS_PER_S;
+	options.idle_timeout_ns = 30 * TAILOR_NS_PER_S;
+	(void)tailor_address_parse("127.0.0.1:0", &options.listen);
+	for (int i = 1; i + 1 < argc; i += 2) {
+		const char *value = argv[i + 1];
+		unsigned int number = (unsigned int)atoi(value);
+
+		if (strcmp(argv[i], "server") == 0) {
+			snprintf(options.server[options.servers].name, sizeof(options.server[0].name), "s%u", options.servers);
+			if (tailor_address_parse(value, &options.server[options.servers++].address) != 0)
+				exit(2);
+		} else if (strcmp(argv[i], "listen") == 0) {
+			if (tailor_address_parse(value, &options.listen) != 0)
+				exit(2);
+		} else if (strcmp(argv[i], "workers") == 0) {
+			options.workers = number;
+		} else if (strcmp(argv[i], "connections") == 0) {
+			options.connections_max = number;
+		} else if (strcmp(argv[i], "failover") == 0) {
+			options.failover_on_gc = (int)number;
+		} else if (strcmp(argv[i], "post") == 0) {
+			options.replay_methods |= number << HTTP1_POST;
+		} else if (strcmp(argv[i], "attempts") == 0) {
+			options.replay_attempts_max = number;
+		} else if (strcmp(argv[i], "head") == 0) {
+			options.head_bytes_max = number;
+		} else if (strcmp(argv[i], "response_ms") == 0) {
+			options.response_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "connect_ms") == 0) {
+			options.connect_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "idle_ms") == 0) {
+			options.idle_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else {
+			exit(2);
+		}
+	}
+}
+
+int main(int argc, char **argv)
+{
+	char address[TAILOR_ADDRESS_TEXT_BYTES];
+	struct tailor_address listening;
+	char error[256] = "";
+	char line[128];
+	int ret;
+
+	read_options(argc, argv);
+	options.tags = map_memory(TAILOR_TAGS * sizeof(struct tailor_tag));
+	for (unsigned int i = 0; i < TAILOR_PROXY_WORKERS_MAX; i++) {
+		channels[i].head = map_memory(sizeof(*channels[i].head));
+		channels[i].slots = map_memory(SLOTS * sizeof(struct tailor_event));
+		channels[i].mask = SLOTS - 1;
+	}
+	options.channels = channels;
+	ret = tailor_proxy_start(&options, &proxy, error, sizeof(error));
+	if (ret < 0) {
+		printf("error %d %s\n", ret, error);
+		return ret == -EPERM || ret == -ENOSYS ? 77 : 1;
+	}
+	setvbuf(stdout, NULL, _IOFBF, 1 << 16);
+	listening = tailor_proxy_listening(proxy);
+	printf("listening %s\n", tailor_address_format(address, &listening));
+	fflush(stdout);
+	while (fgets(line, sizeof(line), stdin)) {
+		char command[32] = "";
+		unsigned int argument = 0;
+
+		if (sscanf(line, "%31s %u", command, &argument) < 1)
+			continue;
+		if (strcmp(command, "stop") == 0) {
+			tailor_proxy_stop(proxy, tailor_clock_ns() + argument * TAILOR_NS_PER_MS);
+			printf("end\n");
+			return 0;
+		}
+		run(command, argument);
+		printf("end\n");
+		fflush(stdout);
+	}
+	tailor_proxy_stop(proxy, 0);
+	return 0;
+}
