@@ -11,6 +11,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
+	{"demo", tailor_command_demo, "all of it on two Lucene servers, on this machine"},
 	{NULL, NULL, NULL},
 };
 
