@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -64,7 +65,10 @@ int demo_fail_ended(struct demo_process *process)
 {
 	char ending[64], line[512];
 
-	demo_log_last_line(process->log, line, sizeof(line));
+	/* Only a process that ended by itself had a last word. */
+	line[0] = '\0';
+	if (WIFEXITED(process->status))
+		demo_log_last_line(process->log, line, sizeof(line));
 	return demo_fail("%s ended early (%s)%s%s; see %s", process->name, demo_process_ending(process, ending, sizeof(ending)),
 	                 line[0] ? ": " : "", line, process->log);
 }

@@ -106,7 +106,7 @@ static int print_json(struct demo *demo, const struct demo_run runs[2])
 	}
 	object = json_pack("{s:[o, o], s:O, s:s}", "runs", run_json(&runs[0]), run_json(&runs[1]), "slowest",
 	                   json_object_get(slowest, "timelines"), "timelines", runs[0].timelines);
-	r = object && json_dumpf(object, stdout, JSON_INDENT(2)) == 0 && putchar('\n') == '\n' && fflush(stdout) == 0
+	r = object && json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 && putchar('\n') == '\n' && fflush(stdout) == 0
 	            ? 0
 	            : demo_fail("cannot write to stdout: %s", strerror(errno));
 	json_decref(object);
