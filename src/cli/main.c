@@ -13,6 +13,7 @@ static const struct command {
 } commands[] = {
 	{"check", tailor_command_check, "say what is wrong with a configuration, with line numbers"},
 	{"load", tailor_command_load, "load a server at a fixed rate and tell the latency that its clients see"},
+	{"demo", tailor_command_demo, "all of it on two Lucene servers, on this machine"},
 	{NULL, NULL, NULL},
 };
 

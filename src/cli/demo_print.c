@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the demo shows at its end. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cli/demo.h"
+
+#define DUMP_MS 20000
+#define SLOWEST "3"
+
+/* Runs `tailor dump` into a file of the demo's directory, whose path it returns. */
+static int dump(struct demo *demo, const char *timelines, const char *format, char ret_path[PATH_MAX])
+{
+	char *argv[] = {"/proc/self/exe", "dump", (char *)timelines, "--slowest", SLOWEST, "--format", (char *)format, NULL};
+	uint64_t deadline_ns = tailor_clock_ns() + DUMP_MS * TAILOR_NS_PER_MS;
+	struct demo_process process = {0};
+	char log[PATH_MAX];
+	int r;
+
+	r = demo_path(ret_path, demo->options.dir, "slowest.out");
+	r = r ?: demo_path(log, demo->options.dir, "dump.log");
+	r = r ?: demo_process_start(&process, "tailor dump", argv, NULL, ret_path, log, SIGKILL);
+	if (r < 0)
+		return demo_fail("cannot start tailor dump: %s", strerror(-r));
+	while (demo_process_running(&process)) {
+		r = demo_process_wait(50);
+		if (r == 0 && tailor_clock_ns() < deadline_ns)
+			continue;
+		demo_process_stop(&process, 1000);
+		return r < 0 ? r : demo_fail("tailor dump %s does not end", timelines);
+	}
+	return WIFEXITED(process.status) && WEXITSTATUS(process.status) == 0 ? 0 : demo_fail_ended(&process);
+}
+
+static int print_file(const char *path)
+{
+	cleanup_fclose FILE *file = fopen(path, "re");
+	char part[4096];
+	size_t length;
+
+	if (!file)
+		return demo_fail("cannot read %s: %s", path, strerror(errno));
+	while ((length = fread(part, 1, sizeof(part), file)) > 0)
+		fwrite(part, 1, length, stdout);
+	return 0;
+}
+
+static int print_text(struct demo *demo, const struct demo_run runs[2])
+{
+	char path[PATH_MAX];
+	int r;
+
+	printf("What the client saw, in ms from when each request was due (%u requests/s for %u s):\n\n", demo->options.rate,
+	       demo->options.seconds);
+	printf("failover       p50       p99     p99.9       max  requests   bad  collections on active  failed over\n");
+	for (int i = 0; i < 2; i++) {
+		const struct demo_run *run = &runs[i];
+		char collections[48];
+
+		snprintf(collections, sizeof(collections), "%lu, up to %.0f ms", (unsigned long)run->collections,
+		         run->longest_collection_ms);
+		printf("%-8s %9.2f %9.2f %9.2f %9.2f %9lu %5lu %22s %12lu\n", run->failover ? "on" : "off", run->p50_ms,
+		       run->p99_ms, run->p999_ms, run->max_ms, (unsigned long)run->requests, (unsigned long)run->bad,
+		       collections, (unsigned long)run->failed_over);
+	}
+	if (runs[1].max_ms > 0)
+		printf("\nThe longest wait with failover on is 1/%.1f of the longest with it off.\n", runs[0].max_ms / runs[1].max_ms);
+	printf("\nThe slowest requests of the first run, and where their time went:\n\n");
+	fflush(stdout);
+	r = dump(demo, runs[0].timelines, "text", path);
+	r = r ?: print_file(path);
+	if (r < 0)
+		return r;
+	printf("\nTimelines, logs and configs are in %s. To look further:\n"
+	       "  tailor dump %s --slowest 20\n"
+	       "  tailor dump %s --slowest 3\n",
+	       demo->options.dir, runs[0].timelines, runs[1].timelines);
+	return fflush(stdout) == 0 ? 0 : demo_fail("cannot write to stdout: %s", strerror(errno));
+}
+
+static json_t *run_json(const struct demo_run *run)
+{
+	return json_pack("{s:b, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:I}", "failover", run->failover, "p50_ms", run->p50_ms,
+	                 "p99_ms", run->p99_ms, "p999_ms", run->p999_ms, "max_ms", run->max_ms, "requests",
+	                 (json_int_t)run->requests, "bad", (json_int_t)run->bad, "collections", (json_int_t)run->collections,
+	                 "longest_collection_ms", run->longest_collection_ms, "failed_over", (json_int_t)run->failed_over);
+}
+
+static int print_json(struct demo *demo, const struct demo_run runs[2])
+{
+	char path[PATH_MAX];
+	json_t *slowest, *object;
+	int r = dump(demo, runs[0].timelines, "json", path);
+
+	if (r < 0)
+		return r;
+	slowest = json_load_file(path, 0, NULL);
+	if (!json_is_array(json_object_get(slowest, "timelines"))) {
+		json_decref(slowest);
+		return demo_fail("tailor dump wrote no list of timelines; see %s", path);
+	}
+	object = json_pack("{s:[o, o], s:O, s:s}", "runs", run_json(&runs[0]), run_json(&runs[1]), "slowest",
+	                   json_object_get(slowest, "timelines"), "timelines", runs[0].timelines);
+	r = object && json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 && putchar('\n') == '\n' && fflush(stdout) == 0
+	            ? 0
+	            : demo_fail("cannot write to stdout: %s", strerror(errno));
+	json_decref(object);
+	json_decref(slowest);
+	return r;
+}
+
+int demo_print(struct demo *demo, const struct demo_run runs[2])
+{
+	return demo->options.json ? print_json(demo, runs) : print_text(demo, runs);
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "base/clock.h"
+#include "cli/demo_process.h"
+
+static sigset_t signals_before;
+static int stop_asked;
+
+void demo_process_setup(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &set, &signals_before);
+	/* A reader of our output that goes away must not take the way past the clean-up. */
+	signal(SIGPIPE, SIG_IGN);
+}
+
+int demo_process_wait(int ms)
+{
+	struct timespec timeout = {.tv_sec = ms / 1000, .tv_nsec = (long)(ms % 1000) * 1000000};
+	siginfo_t info;
+	sigset_t set;
+
+	if (stop_asked)
+		return -EINTR;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	if (sigtimedwait(&set, &info, &timeout) > 0 && info.si_signo != SIGCHLD)
+		stop_asked = 1;
+	return stop_asked ? -EINTR : 0;
+}
+
+/* Between fork and exec. Returns only on failure, with errno set. */
+static void become(char *const argv[], const char *directory, int out, int log, int death_signal, pid_t parent)
+{
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, death_signal);
+	if (getppid() != parent)
+		_exit(1); /* it died before the line above */
+	if (directory && chdir(directory) < 0)
+		return;
+	if (dup2(out, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+		return;
+	signal(SIGPIPE, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &signals_before, NULL);
+	execvp(argv[0], argv);
+}
+
+int demo_process_start(struct demo_process *process, const char *name, char *const argv[], const char *directory,
+                       const char *out_path, const char *log_path, int death_signal)
+{
+	cleanup_close int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	cleanup_close int log = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	cleanup_close int out = out_path ? open(out_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : dup(log);
+	cleanup_close int report_read = -1;
+	int report[2], failure = 0;
+	pid_t parent = getpid(), pid;
+
+	if (input < 0 || log < 0 || out < 0)
+		return -errno;
+	if (pipe2(report, O_CLOEXEC) < 0)
+		return -errno;
+	report_read = report[0];
+	pid = fork();
+	if (pid < 0) {
+		failure = -errno;
+		close(report[1]);
+		return failure;
+	}
+	if (pid == 0) {
+		dup2(input, STDIN_FILENO);
+		become(argv, directory, out, log, death_signal, parent);
+		failure = -errno;
+		if (write(report[1], &failure, sizeof(failure)) < 0)
+			_exit(126);
+		_exit(127);
+	}
+	close(report[1]);
+	setpgid(pid, pid); /* both sides, so that it holds whoever runs first */
+	/* The pipe closes unwritten when exec succeeds. */
+	if (read(report_read, &failure, sizeof(failure)) == (ssize_t)sizeof(failure)) {
+		waitpid(pid, NULL, 0);
+		return failure;
+	}
+	snprintf(process->name, sizeof(process->name), "%s", name);
+	snprintf(process->log, sizeof(process->log), "%s", log_path);
+	process->status = 0;
+	process->pid = pid;
+	return 0;
+}
+
+int demo_process_running(struct demo_process *process)
+{
+	if (process->pid == 0)
+		return 0;
+	if (waitpid(process->pid, &process->status, WNOHANG) == 0)
+		return 1;
+	process->pid = 0;
+	return 0;
+}
+
+void demo_process_stop(struct demo_process *process, int grace_ms)
+{
+	uint64_t deadline_ns = tailor_clock_ns() + (uint64_t)grace_ms * TAILOR_NS_PER_MS;
+
+	if (!demo_process_running(process))
+		return;
+	kill(-process->pid, SIGTERM);
+	while (demo_process_running(process)) {
+		if (tailor_clock_ns() >= deadline_ns) {
+			kill(-process->pid, SIGKILL);
+			waitpid(process->pid, &process->status, 0);
+			process->pid = 0;
+			return;
+		}
+		usleep(10000);
+	}
+}
+
+char *demo_process_ending(const struct demo_process *process, char *buffer, size_t size)
+{
+	if (WIFSIGNALED(process->status))
+		snprintf(buffer, size, "signal %d, %s", WTERMSIG(process->status), strsignal(WTERMSIG(process->status)));
+	else
+		snprintf(buffer, size, "exit code %d", WEXITSTATUS(process->status));
+	return buffer;
+}
+
+int demo_log_find(const char *path, const char *prefix, char *buffer, size_t size)
+{
+	cleanup_fclose FILE *file = fopen(path, "re");
+	char line[1024];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		char *found = strstr(line, prefix);
+		char *end = strchr(line, '\n');
+
+		if (!found || !end)
+			continue;
+		*end = '\0';
+		snprintf(buffer, size, "%s", found + strlen(prefix));
+		return 1;
+	}
+	return 0;
+}
+
+char *demo_log_last_line(const char *path, char *buffer, size_t size)
+{
+	cleanup_fclose FILE *file = fopen(path, "re");
+	char line[1024];
+
+	buffer[0] = '\0';
+	while (file && fgets(line, sizeof(line), file)) {
+		line[strcspn(line, "\n")] = '\0';
+		if (line[0])
+			snprintf(buffer, size, "%s", line);
+	}
+	return buffer;
+}

@@ -1,0 +1,182 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Wrong configs, taken ports, absent servers, damaged stores: one line that names the thing and the remedy, the right
+exit code, and nothing left behind."""
+import os
+import random
+import re
+import socket
+import subprocess
+import time
+
+import harness
+from harness import check
+
+USAGE = 2
+FAILED = 1
+
+
+def config(directory, **changes):
+    """A good config with some lines changed; None removes one. Returns the file's path."""
+    lines = {
+        "listen": "127.0.0.1:0",
+        "servers": "[{name: a, address: '127.0.0.1:9'}]",
+        "slow": "{threshold: 5ms, baseline_one_in: 1000}",
+        "timelines": f"{{path: {directory}/timelines, max_size: 1MiB}}",
+        "admin": f'{{listen: "unix:{directory}/admin.sock"}}',
+        "agent": f"{{socket: {directory}/agent.sock}}",
+        **changes,
+    }
+    path = directory / "tailor.yaml"
+    path.write_text("".join(f"{key}: {value}\n" for key, value in lines.items() if value is not None))
+    return path
+
+
+def left_behind(scene):
+    return sorted(path.name for path in scene.directory.rglob("*") if path.is_socket())
+
+
+def refused(scene, arguments, code, *words):
+    """Runs tailor and checks that it fails with `code` and one line on stderr that holds all `words`."""
+    result = subprocess.run([harness.TAILOR, *map(str, arguments)], capture_output=True, text=True, timeout=20)
+    what = f"tailor {' '.join(map(str, arguments))}"
+    check(result.returncode == code, f"{what} ended with {result.returncode}, not {code}: {result.stderr}")
+    check(result.stdout == "", f"{what} printed on stdout: {result.stdout[:200]}")
+    lines = [line for line in result.stderr.splitlines() if not line.startswith("Try `")]
+    check(len(lines) == 1, f"{what} said {len(lines)} lines:\n{result.stderr}")
+    for word in words:
+        check(word in lines[0], f"{what} does not name {word!r}: {lines[0]}")
+    check(not left_behind(scene), f"{what} left {left_behind(scene)}")
+    return lines[0]
+
+
+def a_wrong_config_is_refused_with_its_line(scene):
+    directory = scene.directory
+    cases = [
+        ({"slow": "{threshold: 5ms, treshold: 6ms}"}, 3, ["treshold"]),
+        ({"retries": "3"}, 7, ["retries"]),
+        ({"slow": "{threshold: 5}"}, 3, ["slow.threshold", "5", "ms"]),
+        ({"slow": "{threshold: 5 parsecs}"}, 3, ["slow.threshold", "parsecs"]),
+        ({"timelines": "{path: ./t, max_size: 5ms}"}, 4, ["timelines.max_size", "5ms", "MiB"]),
+        ({"servers": "[{name: a, address: '127.0.0.1:9'}, {name: a, address: '127.0.0.1:10'}]"}, 2, ["a"]),
+        ({"servers": "[{name: a, address: '127.0.0.1:9'}, {name: b, address: '127.0.0.1:9'}]"}, 2, ["127.0.0.1:9"]),
+        ({"servers": "[{name: a, address: nowhere}]"}, 2, ["nowhere"]),
+        ({"listen": "8080"}, 1, ["listen", "8080"]),
+        ({"agent": f"{{socket: /tmp/{'x' * 120}.sock}}"}, 6, ["agent.socket", "107"]),
+        ({"admin": f'{{listen: "unix:/tmp/{"x" * 120}.sock"}}'}, 5, ["admin.listen"]),
+        ({"listen": None}, 1, ["listen"]),
+        ({"slow": "{threshold: 5ms"}, None, []),
+    ]
+    for changes, line, words in cases:
+        path = config(directory, **changes)
+        for command in ("check", "proxy"):
+            text = refused(scene, [command, "-c", path], USAGE, *words)
+            match = re.match(rf"{re.escape(str(path))}:(\d+): ", text)
+            check(match, f"no file and line: {text}")
+            check(line is None or int(match[1]) == line, f"line {line} is wrong, but: {text}")
+    check(not (directory / "timelines").exists(), "a refused config made a store")
+
+
+def a_missing_config_and_wrong_usage_are_refused(scene):
+    refused(scene, ["proxy", "-c", scene.directory / "none.yaml"], USAGE, "none.yaml", "No such file")
+    refused(scene, ["proxy"], USAGE, "-c")
+    refused(scene, ["proxy", "-c", scene.directory], USAGE, str(scene.directory))
+    refused(scene, ["load", "--rate", "0", "http://127.0.0.1:1/"], USAGE, "rate")
+    refused(scene, ["load"], USAGE)
+    refused(scene, ["dump", "--slowest", "many", scene.directory], USAGE, "many")
+    refused(scene, ["demo", "--seconds", "0"], USAGE, "seconds")
+
+
+def a_port_in_use_is_named_and_nothing_is_left_behind(scene):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        refused(scene, ["proxy", "-c", config(scene.directory, listen=f"127.0.0.1:{port}")], FAILED, str(port), "in use")
+
+
+def a_second_proxy_on_the_same_files_is_refused(scene):
+    path = config(scene.directory)
+    first = scene.keep(harness.Process("first", [harness.TAILOR, "proxy", "-c", path], scene.directory))
+    first.wait_for("tailor: serving", 20)
+    sockets = left_behind(scene)
+    result = subprocess.run([harness.TAILOR, "proxy", "-c", path], capture_output=True, text=True, timeout=20)
+    check(result.returncode == FAILED, f"a second proxy ended with {result.returncode}: {result.stderr}")
+    check("another" in result.stderr, f"it does not say that another one is there: {result.stderr}")
+    check(first.running() and left_behind(scene) == sockets, "the second proxy took the first one's sockets")
+    check(first.stop() == 0, f"the proxy failed:\n{first.log()}")
+    check(not left_behind(scene), f"a stopped proxy left {left_behind(scene)}")
+
+
+def a_server_that_is_down_is_an_answer_not_an_end(scene):
+    port = harness.free_port()
+    path = config(scene.directory, servers=f"[{{name: a, address: '127.0.0.1:{port}'}}]")
+    proxy = scene.keep(harness.Process("proxy", [harness.TAILOR, "proxy", "-c", path], scene.directory))
+    own = int(proxy.wait_for(r"tailor: serving 127\.0\.0\.1:(\d+)", 20)[1])
+    for method, body in (("GET", None), ("POST", "q=stone"), ("HEAD", None)):
+        status, _, _ = harness.get(own, "/search?q=stone", method, body)
+        check(status in (502, 503), f"{method} with the server down: {status}")
+    check(proxy.running(), "the proxy ended")
+    # A server that appears later is found without a restart.
+    if harness.JAR.is_file():
+        scene.server("a", port=port, warm=0.5).wait_ready()
+        deadline = time.monotonic() + 5
+        while harness.get(own, "/search?q=stone")[0] != 200:
+            check(time.monotonic() < deadline, "the server is up, but the proxy does not use it")
+            time.sleep(0.1)
+    check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
+    check(not left_behind(scene), f"it left {left_behind(scene)}")
+
+
+def what_is_no_store_is_refused(scene):
+    directory = scene.directory
+    (directory / "foreign").mkdir()
+    (directory / "foreign" / "letter.txt").write_text("dear reader\n")
+    (directory / "file").write_bytes(b"\x7fELF" + bytes(200))
+    refused(scene, ["dump", directory / "none"], FAILED, "none")
+    refused(scene, ["dump", directory / "foreign"], FAILED, "foreign")
+    refused(scene, ["dump", directory / "file"], FAILED, "file")
+    refused(scene, ["proxy", "-c", config(directory, timelines=f"{{path: {directory}/foreign, max_size: 1MiB}}")], FAILED, "foreign")
+    check((directory / "foreign" / "letter.txt").read_text() == "dear reader\n", "a foreign file was changed")
+
+
+def make_store(scene):
+    """A store with timelines of a server that is down."""
+    path = config(scene.directory, slow="{threshold: 1us, baseline_one_in: 0}")
+    proxy = scene.keep(harness.Process("proxy", [harness.TAILOR, "proxy", "-c", path], scene.directory))
+    port = int(proxy.wait_for(r"tailor: serving 127\.0\.0\.1:(\d+)", 20)[1])
+    for _ in range(30):
+        harness.get(port, "/")
+    check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
+    return scene.directory / "timelines"
+
+
+def a_store_that_was_cut_or_damaged_gives_what_is_whole(scene):
+    store = make_store(scene)
+    whole = len(scene.dump(store))
+    check(whole == 30, f"{whole} timelines of 30 requests, each of which counts as slow")
+    segment = max(store.glob("*.tailor"), key=os.path.getsize)
+    data = segment.read_bytes()
+    seed = 1
+    draw = random.Random(seed)
+    for length in [0, 1, 15, 16, 17, len(data) // 2, len(data) - 1] + [draw.randrange(len(data)) for _ in range(20)]:
+        segment.write_bytes(data[:length])
+        result = subprocess.run([harness.TAILOR, "dump", store, "--format", "json"], capture_output=True, text=True, timeout=20)
+        # Cut inside the file's head there is no store to read; behind it, what is whole is shown.
+        check(result.returncode == 0 or (length < 16 and result.returncode == FAILED),
+              f"cut at {length}: ended with {result.returncode}: {result.stderr}")
+        if length == len(data) // 2:
+            half = scene.dump(store)
+            check(0 < len(half) < whole, f"half of the file gives {len(half)} of {whole}")
+    for _ in range(50):
+        damaged = bytearray(data)
+        for _ in range(draw.randrange(1, 20)):
+            damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        segment.write_bytes(damaged)
+        result = subprocess.run([harness.TAILOR, "dump", store, "--format", "json"], capture_output=True, timeout=20)
+        check(result.returncode in (0, FAILED), f"a damaged store (seed {seed}) ended dump with {result.returncode}: {result.stderr[-500:]}")
+
+
+harness.run(a_wrong_config_is_refused_with_its_line, a_missing_config_and_wrong_usage_are_refused,
+            a_port_in_use_is_named_and_nothing_is_left_behind, a_second_proxy_on_the_same_files_is_refused,
+            a_server_that_is_down_is_an_answer_not_an_end, what_is_no_store_is_refused,
+            a_store_that_was_cut_or_damaged_gives_what_is_whole)

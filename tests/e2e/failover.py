@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The same load with failover off and on: the longest wait shrinks, and every client gets one right answer."""
+import http.client
+import threading
+import time
+
+import harness
+from harness import check
+
+RATIO = 5
+
+
+class Reader(threading.Thread):
+    """Searches on one connection and compares each body with what the server itself answers."""
+
+    def __init__(self, port, expected):
+        super().__init__(daemon=True)
+        self.port = port
+        self.expected = expected
+        self.ended = threading.Event()
+        self.wrong = []
+        self.servers = set()
+        self.count = 0
+
+    def run(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=10)
+        paths = list(self.expected)
+        while not self.ended.is_set():
+            path = paths[self.count % len(paths)]
+            try:
+                connection.request("GET", path)
+                response = connection.getresponse()
+                body = response.read()
+                self.servers.add(response.headers["X-Server"])
+                if response.status != 200 or body != self.expected[path]:
+                    self.wrong.append(f"{path}: {response.status} {body[:80]!r}")
+            except (OSError, http.client.HTTPException) as error:
+                self.wrong.append(f"{path}: {error!r}")
+                connection.close()
+            self.count += 1
+            time.sleep(0.02)
+        connection.close()
+
+
+def failover_shortens_the_longest_wait_and_answers_each_request_once(scene):
+    harness.need_search_server()
+    servers = [scene.server(name, jvm=harness.SERIAL, options=harness.COLLECTING, agent_socket=scene.agent_socket) for name in "ab"]
+    addresses = [(server.name, server.wait_ready().address) for server in servers]
+    expected = {}
+    for word in harness.WORDS:
+        path = f"/search?q={word}&n=10"
+        answers = [harness.get(server.port, path) for server in servers]
+        check(answers[0][0] == 200 and answers[0][2] == answers[1][2], f"the servers differ on {path}")
+        expected[path] = answers[0][2]
+
+    off = scene.proxy("off", addresses, failover=False).wait_serving(agents=2)
+    before = scene.load("load-off", off.port, rate=200, seconds=10, warm=3)
+    check(off.status()["failed_over"] == 0, "requests were moved although failover is off")
+    check(off.stop() == 0, f"the proxy failed:\n{off.log()}")
+
+    on = scene.proxy("on", addresses, failover=True).wait_serving(agents=2)
+    reader = Reader(on.port, expected)
+    reader.start()
+    after = scene.load("load-on", on.port, rate=200, seconds=10, warm=3)
+    reader.ended.set()
+    reader.join(15)
+    status = on.status()
+    check(on.stop() == 0, f"the proxy failed:\n{on.log()}")
+
+    for name, result in (("off", before), ("on", after)):
+        check(result["requests"] >= 1900, f"failover {name}: only {result['requests']} requests")
+        check(result["good"] == result["requests"], f"failover {name}: {result}")
+    check(reader.count > 100 and not reader.wrong, f"of {reader.count}, wrong: {reader.wrong[:5]}")
+    check(reader.servers == {"a", "b"}, f"answers came from {reader.servers} only")
+    check(status["failed_over"] > 0, f"no request was moved: {status}")
+    check(before["response"]["max_ms"] >= 40, f"no collection was met with failover off: {before['response']}")
+    ratio = before["response"]["max_ms"] / after["response"]["max_ms"]
+    print(f"longest wait: {before['response']['max_ms']:.1f} ms off, {after['response']['max_ms']:.1f} ms on, "
+          f"{status['failed_over']} moved", flush=True)
+    check(ratio >= RATIO, f"longest wait {before['response']['max_ms']:.1f} ms off, {after['response']['max_ms']:.1f} ms on: "
+                          f"only {ratio:.1f} times shorter; {after['response']}; {status}")
+
+
+harness.run(failover_shortens_the_longest_wait_and_answers_each_request_once)

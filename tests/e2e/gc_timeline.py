@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Requests that a collection held up: the timeline says so, names the collector, and agrees with the JVM's own log."""
+import harness
+from harness import check
+
+NS_PER_MS = 1_000_000
+LONG_MS = 40
+
+
+def overlap(timeline, pause):
+    return max(0, min(timeline.end_ns, pause[1]) - max(timeline.begin_ns, pause[0]))
+
+
+def a_collection_is_named_and_as_long_as_the_jvm_logged_it(scene):
+    harness.need_search_server()
+    harness.need_root()
+    server = scene.server("a", jvm=harness.SERIAL, options=harness.COLLECTING, agent_socket=scene.agent_socket).wait_ready()
+    proxy = scene.proxy("proxy", [("a", server.address)]).wait_serving(agents=1)
+    result = scene.load("load", proxy.port, rate=200, seconds=15, warm=2)
+    check(result["good"] == result["requests"], f"bad responses: {result}")
+    check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
+
+    timelines = scene.dump(proxy.timelines)
+    check(timelines, "no request was slow although collections stopped the server")
+    for timeline in timelines:
+        timeline.check_whole()
+    first_ns = min(timeline.begin_ns for timeline in timelines)
+    last_ns = max(timeline.end_ns for timeline in timelines)
+    pauses = harness.gc_pauses(server.gc_log)
+    long = [pause for pause in pauses
+            if pause[1] - pause[0] >= LONG_MS * NS_PER_MS and pause[0] >= first_ns and pause[1] <= last_ns]
+    check(len(long) >= 5, f"only {len(long)} collections of {LONG_MS} ms during the load; the load was meant to cause more")
+
+    # What a collection explains by more than half is called a collection.
+    held_up = 0
+    for timeline in timelines:
+        stopped_ns = sum(overlap(timeline, pause) for pause in pauses)
+        if timeline.ms() < LONG_MS or stopped_ns < 0.6 * (timeline.end_ns - timeline.begin_ns):
+            continue
+        held_up += 1
+        check(timeline.dominant == "gc", f"the JVM stood still for {stopped_ns / 1e6:.1f} ms of {timeline.ms():.1f} ms, but: {timeline}")
+        details = " ".join(detail for stretch in timeline.stretches("gc") for detail in stretch[2])
+        check("Serial" in details, f"no collector is named: {timeline}")
+    check(held_up >= 5, f"only {held_up} of {len(timelines)} timelines were held up by a collection")
+
+    # Nothing is called a collection that the JVM did not log.
+    for timeline in timelines:
+        for start_ns, end_ns, _ in timeline.stretches("gc"):
+            check(any(pause[0] - NS_PER_MS <= start_ns and end_ns <= pause[1] + NS_PER_MS for pause in pauses),
+                  f"the log has no collection from {start_ns} to {end_ns}: {timeline}")
+
+    # The request whose allocation starts a collection is in flight from its begin to its end: one timeline at least
+    # holds the whole pause.
+    stretches = [stretch for timeline in timelines for stretch in timeline.stretches("gc")]
+    for begin_ns, end_ns, text in long:
+        best = min((abs((stretch[1] - stretch[0]) - (end_ns - begin_ns)) for stretch in stretches
+                    if abs(stretch[0] - begin_ns) < NS_PER_MS and abs(stretch[1] - end_ns) < NS_PER_MS), default=None)
+        check(best is not None and best < NS_PER_MS,
+              f"no timeline holds \"{text}\" of {(end_ns - begin_ns) / 1e6:.3f} ms at {begin_ns} to within 1 ms")
+
+
+harness.run(a_collection_is_named_and_as_long_as_the_jvm_logged_it)
