@@ -255,5 +255,7 @@ void attempt_left(struct correlation *correlation, const struct tailor_attempt *
 		cut_dark(correlation, 0, floor, lost);
 	}
 	span = span_list_add(&correlation->spans, lost, moved, TAILOR_CAUSE_FAILOVER_WAIT);
+	/* No thread: the response waited for the whole server. Reports take its name from here. */
+	span_thread(span, pid_of(correlation, attempt, NULL), 0, name_of(correlation, attempt));
 	describe_move(correlation, attempt, next, pause, span);
 }
