@@ -4,8 +4,8 @@
  *
  *   timelines/00000000000000000001.tailor
  *
- * A segment is an 16-byte file header (magic, version), then records: length, CRC-32C, protobuf message
- * (src/store/timeline.proto). A torn tail (power cut, kill) costs the record it is in and nothing else;
+ * A segment is a 16-byte file header (magic, version), then records: length, CRC-32C of length and message,
+ * protobuf message (src/store/timeline.proto). A torn tail (power cut, kill) costs the record it is in and nothing else;
  * a damaged record is skipped and counted. When all segments together exceed the limit the oldest one
  * is deleted. One writer at a time (an flock on the directory's lock file); any number of readers,
  * also while it writes.
@@ -20,14 +20,14 @@ struct tailor_store_reader;
 
 /*
  * Opens the store at `path` for appending; creates the directory (0700) if needed and starts a new
- * segment. Keeps the store below max_bytes (at least 1 MiB).
+ * segment with the first timeline. Keeps the store below max_bytes (at least 1 MiB).
  * Returns 0, -EBUSY (another writer has it), -EINVAL (path is a file or not a store: holds foreign
  * files only), or another negative errno. One thread at a time.
  */
 int tailor_store_writer_open(const char *path, uint64_t max_bytes, struct tailor_store_writer **ret_writer);
 
-/* Appends one timeline; it is copied. Returns 0 or a negative errno (-ENOSPC, -EIO, -ENOMEM); after an error
- * the store is still readable and the next append may work. */
+/* Appends one timeline; it is copied. Returns 0 or a negative errno (-ENOSPC, -EIO, -ENOMEM, -EFBIG: it takes
+ * more than 4 MiB or than the whole store); after an error the store is still readable and the next append may work. */
 int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_timeline *timeline);
 
 /* Closes; NULL is allowed. */

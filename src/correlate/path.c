@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "correlate/path.h"
+
+#include <string.h>
+
+#include "correlate/cover.h"
+#include "correlate/owner.h"
+
+static uint64_t max_ns(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* A span to copy: of the thread the walk is on. */
+static struct tailor_span template_of(const struct path *path, enum tailor_cause cause)
+{
+	struct tailor_span span = {.cause = cause};
+	const struct thread_events *thread = path->cursor.thread;
+
+	span_thread(&span, thread->pid, thread->tid, thread_name(path->index->window, thread->tid));
+	return span;
+}
+
+static void add_off_cpu(const struct path *path, uint64_t from_ns, const struct tailor_span *span)
+{
+	if (from_ns < path->now_ns)
+		cover_off_cpu(path->spans, path->pauses, path->server_pid, from_ns, path->now_ns, span);
+}
+
+/* Nothing in the walk goes back beyond this without a decision. */
+static uint64_t limit_of(const struct path *path)
+{
+	uint64_t limit = path->floor_ns;
+
+	if (!path->received)
+		limit = max_ns(limit, path->receive_ns);
+	if (path->behind)
+		limit = max_ns(limit, path->busy_until_ns);
+	if (path->returns_count > 0)
+		limit = max_ns(limit, path->returns[path->returns_count - 1].out_ns);
+	return limit;
+}
+
+static const char *task_name(const struct path *path, const struct tailor_event *event, char comm[COMM_BYTES])
+{
+	const char *name = thread_name(path->index->window, TAILOR_TASK_TID(event->arg[0]));
+
+	return name && name[0] ? name : event_comm(event, comm);
+}
+
+static void add_ready(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	int preempted = stretch->state == STRETCH_PREEMPTED;
+	struct tailor_span span = template_of(path, preempted ? TAILOR_CAUSE_PREEMPTED : TAILOR_CAUSE_RUN_QUEUE);
+	const struct tailor_event *event = preempted ? stretch->out : stretch->in;
+	uint64_t task = event ? event->arg[0] : 0;
+	char comm[COMM_BYTES];
+
+	if (!event)
+		;
+	else if (preempted)
+		span_detail(&span, "by %s (pid %u)", task_name(path, event, comm), TAILOR_TASK_PID(task));
+	else if (TAILOR_TASK_TID(task) == 0)
+		span_detail(&span, "CPU %u was idle and had to wake up", event->cpu);
+	else
+		span_detail(&span, "CPU %u had %s (pid %u)", event->cpu, task_name(path, event, comm), TAILOR_TASK_PID(task));
+	add_off_cpu(path, low, &span);
+}
+
+static void add_unknown(struct path *path, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_UNEXPLAINED);
+
+	span_detail(&span, "the thread's scheduling was not recorded whole");
+	add_off_cpu(path, low, &span);
+}
+
+/* Returns down to when it went: the worker may have taken the request from a queue without being woken. */
+static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	uint64_t finished_ns;
+	uint64_t other = owner_finished_other(path, low, &finished_ns);
+	struct tailor_span span;
+
+	if (!other) {
+		cover_on_cpu(path, path->cursor.thread, low, path->now_ns, stretch->in);
+		return low;
+	}
+	cover_on_cpu(path, path->cursor.thread, finished_ns, path->now_ns, stretch->in);
+	span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+	span_detail(&span, "behind request %016llx", (unsigned long long)other);
+	path->now_ns = finished_ns;
+	low = max_ns(path->receive_ns, path->floor_ns);
+	add_off_cpu(path, low, &span);
+	path->handed = 1;
+	path->inferred = 1;
+	return low;
+}
+
+/* A page fault that needed the disk: the fault is the last thing the thread did before it slept, or its duration says so. */
+static enum tailor_cause cause_of_io(const struct path *path, const struct stretch *stretch)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	const struct overlay *fault =
+		overlay_after(path->pauses->faults, path->pauses->fault_count, thread->tid, stretch->start_ns);
+	uint32_t position = stretch->out_position;
+
+	if (fault && fault->start_ns <= stretch->start_ns && fault->end_ns >= path->now_ns)
+		return fault->cause;
+	if (position != NO_POSITION && position > 0 && !thread->entries[position - 1].woke &&
+	    thread_entry_event(path->index, thread, position - 1)->kind == TAILOR_EVENT_PAGE_FAULT)
+		return TAILOR_CAUSE_PAGE_FAULT_MAJOR;
+	return TAILOR_CAUSE_BLOCKED_IO;
+}
+
+/* Blocked by nobody that can be followed. */
+static void add_wait(struct path *path, const struct stretch *stretch, uint64_t low, uint32_t state)
+{
+	const struct tailor_event *wakeup = stretch->wakeup;
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_BLOCKED_SLEEP);
+	char comm[COMM_BYTES];
+
+	if (state == TAILOR_TASK_UNINTERRUPTIBLE)
+		span.cause = cause_of_io(path, stretch);
+	else if (state == TAILOR_TASK_STOPPED)
+		span.cause = TAILOR_CAUSE_STOPPED;
+	if (TAILOR_TASK_TID(wakeup->arg[0]) == 0)
+		span_detail(&span, "%s", span.cause == TAILOR_CAUSE_BLOCKED_SLEEP ? "ended by a timer or another interrupt" :
+		                                                                   "ended by an interrupt");
+	else
+		span_detail(&span, "ended by %s (pid %u)", task_name(path, wakeup, comm), TAILOR_TASK_PID(wakeup->arg[0]));
+	add_off_cpu(path, low, &span);
+}
+
+static void follow_waker(struct path *path, const struct stretch *stretch, const struct thread_events *waker)
+{
+	uint64_t since = max_ns(path->receive_ns, path->floor_ns);
+
+	if (!path->received && stretch->out && stretch->start_ns > since) {
+		path->returns[path->returns_count++] = (struct path_return){
+			.thread = {path->cursor.thread, stretch->out_position, EXPECT_ON_CPU},
+			.out_ns = stretch->start_ns,
+			.waker_request = stretch->wakeup->request,
+			.waker_tid = waker->tid,
+			.first_span = path->spans->count,
+		};
+	} else if (!path->received) {
+		path->handed = 1;
+	}
+	path->cursor = (struct cursor){waker, thread_entries_before(waker, stretch->wakeup_event), EXPECT_ON_CPU};
+}
+
+/*
+ * A thread that had received the request, or was to write its response, slept until the proxy sent something else: it was
+ * not what the response waited for. If the receiver had woken a worker for this request, that one probably was.
+ */
+static uint64_t pass_idle_loop(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	const struct thread_events *worker = NULL;
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_UNEXPLAINED);
+	const struct tailor_event *last;
+	uint32_t until, position;
+
+	if (path->wire->first_write && stretch->start_ns >= path->wire->first_write->time_ns) {
+		span.cause = TAILOR_CAUSE_RESPONSE_TRANSIT;
+		span_detail(&span, "the socket took no more until the proxy had read");
+		add_off_cpu(path, low, &span);
+		return low;
+	}
+	if (!path->inferred)
+		worker = owner_woken_worker(path, stretch->wakeup_event);
+	until = worker ? thread_entries_until(path->index, worker, path->now_ns) : 0;
+	position = until > 0 ? worker->entries[until - 1].scheduling : NO_POSITION;
+	if (position == NO_POSITION) {
+		span_detail(&span, "idle meanwhile; which thread worked on the request was not recorded");
+		add_off_cpu(path, low, &span);
+		return low;
+	}
+	path->inferred = 1;
+	path->handed = 1;
+	last = thread_entry_event(path->index, worker, position);
+	if (last->kind == TAILOR_EVENT_SWITCH_IN)
+		position = until;
+	low = last->kind == TAILOR_EVENT_SWITCH_IN ? path->now_ns : max_ns(last->time_ns, limit_of(path));
+	span_detail(&span, "idle meanwhile; %.40s had been woken for the request", thread_name(path->index->window, worker->tid) ?: "a worker");
+	add_off_cpu(path, low, &span);
+	path->cursor = (struct cursor){worker, position,
+	                               last->kind == TAILOR_EVENT_WAKEUP ? EXPECT_BLOCKED : EXPECT_ON_CPU};
+	return low;
+}
+
+static int is_vm_thread(const struct path *path, const struct tailor_event *wakeup)
+{
+	char comm[COMM_BYTES];
+
+	return TAILOR_TASK_PID(wakeup->arg[0]) == path->server_pid && strcmp(task_name(path, wakeup, comm), "VM Thread") == 0;
+}
+
+/* Explains a blocked stretch by who ended it. Returns where the walk is then. */
+static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	uint32_t state = stretch->out ? stretch->out->extra : TAILOR_TASK_SLEEPING;
+	uint32_t waker_pid = TAILOR_TASK_PID(stretch->wakeup->arg[0]);
+	uint32_t waker_tid = TAILOR_TASK_TID(stretch->wakeup->arg[0]);
+	const struct thread_events *waker = thread_index_find(path->index, waker_tid);
+	struct tailor_span span;
+
+	if (state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_STOPPED) {
+		add_wait(path, stretch, low, state);
+		return low;
+	}
+	if (is_vm_thread(path, stretch->wakeup)) {
+		span = template_of(path, TAILOR_CAUSE_SAFEPOINT);
+		if (low < path->now_ns)
+			cover_safepoint(path->spans, path->pauses, path->server_pid, low, path->now_ns, &span);
+		return low;
+	}
+	if (waker_pid == path->server_pid && waker && waker != path->cursor.thread && path->returns_count < PATH_RETURNS_MAX) {
+		follow_waker(path, stretch, waker);
+		return path->now_ns;
+	}
+	if (path->received || (path->receive_ns == 0 && waker_pid == path->proxy_pid)) {
+		span_list_add(path->spans, path->floor_ns, path->now_ns, TAILOR_CAUSE_REQUEST_TRANSIT);
+		return path->floor_ns;
+	}
+	if (waker_pid == path->proxy_pid)
+		return pass_idle_loop(path, stretch, low);
+	add_wait(path, stretch, low, state);
+	return low;
+}
+
+static void step(struct path *path)
+{
+	const struct cursor here = path->cursor;
+	struct stretch stretch = schedule_before(path->index, &here);
+	uint64_t start = stretch.start_ns < path->now_ns ? stretch.start_ns : path->now_ns;
+	uint64_t low = max_ns(start, limit_of(path));
+
+	switch (stretch.state) {
+	case STRETCH_ON_CPU: low = add_on_cpu(path, &stretch, low); break;
+	case STRETCH_RUN_QUEUE:
+	case STRETCH_PREEMPTED: add_ready(path, &stretch, low); break;
+	case STRETCH_BLOCKED: low = pass_blocked(path, &stretch, low); break;
+	case STRETCH_UNKNOWN: add_unknown(path, low); break;
+	}
+	path->now_ns = low;
+	/* Cut short by a limit the same stretch is looked at again, unless the walk has moved to another thread. */
+	if (low <= start && path->cursor.thread == here.thread && path->cursor.position == here.position)
+		path->cursor = stretch.before;
+}
+
+/* What the thread held meanwhile was not this request's work. */
+static void call_it_a_lock(struct path *path, const struct path_return *wait)
+{
+	const char *waiter = thread_name(path->index->window, wait->thread.thread->tid);
+
+	for (size_t i = wait->first_span; i < path->spans->count; i++) {
+		struct tailor_span *span = &path->spans->spans[i];
+
+		if (span->cause != TAILOR_CAUSE_ON_CPU && span->cause != TAILOR_CAUSE_BLOCKED_SLEEP)
+			continue;
+		span->cause = TAILOR_CAUSE_BLOCKED_LOCK;
+		span_detail(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
+		if (wait->waker_request)
+			span_detail_more(span, "it served request %016llx", (unsigned long long)wait->waker_request);
+	}
+}
+
+/* At the start of a wait: on with the thread that ended it if it worked for the request, else with the one that waited. */
+static void settle_wait(struct path *path)
+{
+	struct path_return wait = path->returns[--path->returns_count];
+
+	if (owner_was_handed_work(path, &wait)) {
+		path->handed = 1;
+		return;
+	}
+	call_it_a_lock(path, &wait);
+	path->cursor = wait.thread;
+}
+
+static void arrive_at_receive(struct path *path)
+{
+	const struct thread_events *receiver = thread_index_find(path->index, path->wire->receive->tid);
+
+	path->received = 1;
+	path->returns_count = 0;
+	if (path->cursor.thread != receiver) {
+		path->inferred = 1;
+		path->cursor.thread = receiver;
+	}
+	path->cursor.position = thread_entries_before(receiver, path->wire->receive_event);
+	path->cursor.expect = EXPECT_ON_CPU;
+	path->behind = owner_was_busy(path);
+}
+
+static void pass_busy(struct path *path)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+
+	span_detail(&span, "behind request %016llx", (unsigned long long)path->behind);
+	add_off_cpu(path, path->busy_from_ns, &span);
+	path->behind = 0;
+	path->now_ns = path->busy_from_ns;
+	path->cursor = path->before_busy;
+}
+
+void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns)
+{
+	/* Each step passes an event or a limit; the bound only guards against records that no kernel writes. */
+	size_t steps = 8 * path->index->window->event_count + 64;
+
+	path->cursor.thread = thread_index_find(path->index, tid);
+	if (!path->cursor.thread)
+		return;
+	path->cursor.position = thread_entries_before(path->cursor.thread, event);
+	path->cursor.expect = EXPECT_ON_CPU;
+	path->now_ns = end_ns;
+	path->receive_ns = path->wire->receive ? path->wire->receive->time_ns : 0;
+	while (path->now_ns > path->floor_ns && steps-- > 0) {
+		if (path->returns_count > 0 && path->now_ns <= path->returns[path->returns_count - 1].out_ns)
+			settle_wait(path);
+		else if (!path->received && path->receive_ns && path->now_ns <= path->receive_ns)
+			arrive_at_receive(path);
+		else if (path->behind && path->now_ns <= path->busy_until_ns)
+			pass_busy(path);
+		else
+			step(path);
+	}
+	if (!path->received && path->receive_ns && path->now_ns <= path->receive_ns)
+		arrive_at_receive(path);
+}

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "correlate/schedule.h"
+
+/*
+ * A thread that is going to sleep can be woken before it has left its CPU: the waker's event then comes shortly before
+ * the SWITCH_OUT (it is written before the waker waits for the switch to end). Anything longer ago was another sleep.
+ */
+#define WAKEUP_RACE_NS 100000
+
+/* Position of the last scheduling event before `position`, or NO_POSITION. */
+static uint32_t previous(const struct thread_events *thread, uint32_t position)
+{
+	return position > 0 ? thread->entries[position - 1].scheduling : NO_POSITION;
+}
+
+static struct stretch make(const struct cursor *cursor, enum stretch_state state, uint64_t start_ns, uint32_t position,
+                           enum cursor_expect expect)
+{
+	return (struct stretch){
+		.state = state,
+		.start_ns = start_ns,
+		.out_position = NO_POSITION,
+		.before = {.thread = cursor->thread, .position = position, .expect = expect},
+	};
+}
+
+static struct stretch on_cpu_before(const struct thread_index *index, const struct cursor *cursor)
+{
+	uint32_t position = previous(cursor->thread, cursor->position);
+	uint32_t wakeup = NO_POSITION;
+	const struct tailor_event *event = NULL;
+	struct stretch stretch;
+
+	/* A wake-up of a running thread changes nothing, unless its SWITCH_IN was lost. */
+	while (position != NO_POSITION) {
+		event = thread_entry_event(index, cursor->thread, position);
+		if (event->kind != TAILOR_EVENT_WAKEUP)
+			break;
+		wakeup = position;
+		position = previous(cursor->thread, position);
+	}
+	if (position == NO_POSITION)
+		return make(cursor, STRETCH_ON_CPU, 0, 0, EXPECT_ON_CPU);
+	if (event->kind == TAILOR_EVENT_SWITCH_IN) {
+		stretch = make(cursor, STRETCH_ON_CPU, event->time_ns, position, EXPECT_OFF_CPU);
+		stretch.in = event;
+		return stretch;
+	}
+	/* Off the CPU as the record says, yet it was seen to run: a SWITCH_IN is missing. */
+	if (wakeup != NO_POSITION && event->extra != TAILOR_TASK_RUNNABLE)
+		return make(cursor, STRETCH_UNKNOWN, thread_entry_event(index, cursor->thread, wakeup)->time_ns, wakeup,
+		            EXPECT_BLOCKED);
+	return make(cursor, STRETCH_UNKNOWN, event->time_ns, position, EXPECT_ON_CPU);
+}
+
+/* From a SWITCH_OUT that no wake-up follows to the SWITCH_IN. */
+static struct stretch woken_while_leaving(const struct thread_index *index, const struct cursor *cursor, uint32_t out)
+{
+	const struct tailor_event *event = thread_entry_event(index, cursor->thread, out);
+	uint32_t before = previous(cursor->thread, out);
+	enum stretch_state state = STRETCH_UNKNOWN;
+
+	if (before != NO_POSITION) {
+		const struct tailor_event *wakeup = thread_entry_event(index, cursor->thread, before);
+
+		if (wakeup->kind == TAILOR_EVENT_WAKEUP && event->time_ns - wakeup->time_ns <= WAKEUP_RACE_NS)
+			state = STRETCH_RUN_QUEUE;
+	}
+	return make(cursor, state, event->time_ns, out, EXPECT_ON_CPU);
+}
+
+static struct stretch off_cpu_before(const struct thread_index *index, const struct cursor *cursor)
+{
+	const struct tailor_event *in = thread_entry_event(index, cursor->thread, cursor->position);
+	uint32_t position = previous(cursor->thread, cursor->position);
+	uint32_t wakeup = NO_POSITION;
+	const struct tailor_event *event = NULL;
+	struct stretch stretch;
+
+	while (position != NO_POSITION) {
+		event = thread_entry_event(index, cursor->thread, position);
+		if (event->kind != TAILOR_EVENT_WAKEUP)
+			break;
+		wakeup = position; /* the first after it went to sleep is the one that counts */
+		position = previous(cursor->thread, position);
+	}
+	if (position != NO_POSITION && event->kind == TAILOR_EVENT_SWITCH_OUT && event->extra == TAILOR_TASK_RUNNABLE) {
+		stretch = make(cursor, STRETCH_PREEMPTED, event->time_ns, position, EXPECT_ON_CPU);
+		stretch.out = event;
+		stretch.out_position = position;
+	} else if (wakeup != NO_POSITION) {
+		stretch = make(cursor, STRETCH_RUN_QUEUE, thread_entry_event(index, cursor->thread, wakeup)->time_ns, wakeup,
+		               EXPECT_BLOCKED);
+	} else if (position == NO_POSITION) {
+		stretch = make(cursor, STRETCH_UNKNOWN, 0, 0, EXPECT_ON_CPU);
+	} else if (event->kind == TAILOR_EVENT_SWITCH_OUT) {
+		stretch = woken_while_leaving(index, cursor, position);
+	} else {
+		stretch = make(cursor, STRETCH_UNKNOWN, event->time_ns, position, EXPECT_OFF_CPU);
+	}
+	stretch.in = in;
+	return stretch;
+}
+
+static struct stretch blocked_before(const struct thread_index *index, const struct cursor *cursor)
+{
+	uint32_t position = previous(cursor->thread, cursor->position);
+	const struct tailor_event *event = NULL;
+	struct stretch stretch;
+
+	while (position != NO_POSITION) {
+		event = thread_entry_event(index, cursor->thread, position);
+		if (event->kind != TAILOR_EVENT_WAKEUP)
+			break;
+		position = previous(cursor->thread, position);
+	}
+	if (position == NO_POSITION) {
+		stretch = make(cursor, STRETCH_BLOCKED, 0, 0, EXPECT_ON_CPU);
+	} else if (event->kind == TAILOR_EVENT_SWITCH_OUT) {
+		stretch = make(cursor, STRETCH_BLOCKED, event->time_ns, position, EXPECT_ON_CPU);
+		stretch.out = event;
+		stretch.out_position = position;
+	} else {
+		return make(cursor, STRETCH_UNKNOWN, event->time_ns, position, EXPECT_OFF_CPU);
+	}
+	stretch.wakeup_event = cursor->thread->entries[cursor->position].event;
+	stretch.wakeup = thread_entry_event(index, cursor->thread, cursor->position);
+	return stretch;
+}
+
+struct stretch schedule_before(const struct thread_index *index, const struct cursor *cursor)
+{
+	switch (cursor->expect) {
+	case EXPECT_OFF_CPU: return off_cpu_before(index, cursor);
+	case EXPECT_BLOCKED: return blocked_before(index, cursor);
+	case EXPECT_ON_CPU: break;
+	}
+	return on_cpu_before(index, cursor);
+}

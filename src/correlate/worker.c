@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "correlate/worker.h"
+
+#include "correlate/cover.h"
+#include "correlate/schedule.h"
+
+struct work {
+	const struct thread_index *index;
+	struct span_list *spans;
+	const struct worker_story *story;
+	uint64_t from_ns;
+};
+
+static const struct thread_events *worker_of(const struct thread_index *index)
+{
+	return thread_index_find(index, index->window->record.worker_tid);
+}
+
+int worker_recorded(const struct thread_index *index)
+{
+	const struct thread_events *worker = worker_of(index);
+
+	return worker && worker->scheduled;
+}
+
+int worker_slept(const struct thread_index *index, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread_events *worker = worker_of(index);
+	uint32_t position = worker ? thread_entries_until(index, worker, from_ns) : 0;
+	uint32_t end = worker ? thread_entries_until(index, worker, to_ns) : 0;
+
+	for (; position < end; position++) {
+		const struct tailor_event *event = thread_entry_event(index, worker, position);
+
+		if (!worker->entries[position].woke && event->kind == TAILOR_EVENT_SWITCH_OUT &&
+		    event->extra != TAILOR_TASK_RUNNABLE)
+			return 1;
+	}
+	return 0;
+}
+
+static struct tailor_span *add(const struct work *work, uint64_t from_ns, uint64_t to_ns, enum tailor_cause cause)
+{
+	const struct tailor_record *record = &work->index->window->record;
+	struct tailor_span *span = span_list_add(work->spans, from_ns, to_ns, cause);
+
+	span_thread(span, record->worker_pid, record->worker_tid, thread_name(work->index->window, record->worker_tid));
+	return span;
+}
+
+static void add_working(const struct work *work, const struct stretch *stretch, uint64_t from_ns, uint64_t to_ns)
+{
+	const char *detail = work->story->working_detail;
+	const struct tailor_loss *loss;
+	struct tailor_span *span;
+
+	if (work->story->busy_detail && stretch->start_ns < work->from_ns)
+		detail = work->story->busy_detail;
+	while (stretch->in && from_ns < to_ns &&
+	       (loss = cover_loss(work->index->window, stretch->in->cpu, from_ns, to_ns)) != NULL) {
+		uint64_t start = loss->from_ns > from_ns ? loss->from_ns : from_ns;
+		uint64_t stop = loss->to_ns < to_ns ? loss->to_ns : to_ns;
+
+		span_detail(add(work, from_ns, start, work->story->working), "%s", detail ? detail : "");
+		span = add(work, start, stop, TAILOR_CAUSE_UNEXPLAINED);
+		span_detail(span, "events of CPU %u were lost", stretch->in->cpu);
+		from_ns = stop;
+	}
+	span_detail(add(work, from_ns, to_ns, work->story->working), "%s", detail ? detail : "");
+}
+
+static void add_ready(const struct work *work, const struct stretch *stretch, uint64_t from_ns, uint64_t to_ns)
+{
+	struct tailor_span *span = add(work, from_ns, to_ns, TAILOR_CAUSE_PROXY_RUN_QUEUE);
+	const struct tailor_event *event = stretch->state == STRETCH_PREEMPTED ? stretch->out : stretch->in;
+	const char *name = event ? thread_name(work->index->window, TAILOR_TASK_TID(event->arg[0])) : NULL;
+	char comm[COMM_BYTES];
+
+	if (!event)
+		return;
+	if (TAILOR_TASK_TID(event->arg[0]) == 0) {
+		span_detail(span, "CPU %u was idle and had to wake up", event->cpu);
+		return;
+	}
+	span_detail(span, "%s%s (pid %u)", stretch->state == STRETCH_PREEMPTED ? "pushed out by " : "the CPU had ",
+	            name && name[0] ? name : event_comm(event, comm), TAILOR_TASK_PID(event->arg[0]));
+}
+
+static void add_waiting(const struct work *work, const struct stretch *stretch, uint64_t from_ns, uint64_t to_ns)
+{
+	uint32_t state = stretch->out ? stretch->out->extra : TAILOR_TASK_SLEEPING;
+
+	if (state == TAILOR_TASK_UNINTERRUPTIBLE)
+		add(work, from_ns, to_ns, TAILOR_CAUSE_BLOCKED_IO);
+	else if (state == TAILOR_TASK_STOPPED)
+		add(work, from_ns, to_ns, TAILOR_CAUSE_STOPPED);
+	else
+		span_detail(add(work, from_ns, to_ns, work->story->waiting), "%s",
+		            work->story->waiting_detail ? work->story->waiting_detail : "");
+}
+
+void worker_cover(const struct thread_index *index, struct span_list *spans, uint64_t from_ns, uint64_t to_ns,
+                  const struct worker_story *story)
+{
+	const struct work work = {index, spans, story, from_ns};
+	const struct thread_events *worker = worker_of(index);
+	struct cursor cursor;
+
+	if (!worker_recorded(index)) {
+		span_detail(add(&work, from_ns, to_ns, story->working), "%s", story->working_detail ? story->working_detail : "");
+		return;
+	}
+	cursor = (struct cursor){worker, thread_entries_until(index, worker, to_ns), EXPECT_ON_CPU};
+	while (from_ns < to_ns) {
+		struct stretch stretch = schedule_before(index, &cursor);
+		uint64_t start = stretch.start_ns > from_ns ? stretch.start_ns : from_ns;
+
+		switch (stretch.state) {
+		case STRETCH_ON_CPU: add_working(&work, &stretch, start, to_ns); break;
+		case STRETCH_RUN_QUEUE:
+		case STRETCH_PREEMPTED: add_ready(&work, &stretch, start, to_ns); break;
+		case STRETCH_BLOCKED: add_waiting(&work, &stretch, start, to_ns); break;
+		case STRETCH_UNKNOWN:
+			span_detail(add(&work, start, to_ns, TAILOR_CAUSE_UNEXPLAINED),
+			            "the proxy's scheduling was not recorded whole");
+			break;
+		}
+		to_ns = start < to_ns ? start : to_ns;
+		cursor = stretch.before;
+	}
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Timelines for people and for programs. Texts of timelines come from clients and JVMs: nothing in them is trusted. */
+#ifndef TAILOR_REPORT_REPORT_H
+#define TAILOR_REPORT_REPORT_H
+
+#include <stdio.h>
+#include <tailor/timeline.h>
+
+/* No line of the text is wider than this. */
+#define TAILOR_REPORT_COLUMNS 100
+
+/*
+ * Prints one timeline as text, UTF-8: what was asked, how long it took and why, how sure that is, then the spans in order.
+ * Neighbouring spans that are shorter than 50 us and 0.5% each share one line with their sum. Errors stay in ferror(out).
+ */
+void tailor_report_text(FILE *out, const struct tailor_timeline *timeline);
+
+/*
+ * Prints {"timelines": [...]}: begin, any number of timelines, end. Times are ns since the request's begin (offset_ns) or
+ * CLOCK_MONOTONIC (others); causes by key and by name. `count` is how many were printed before.
+ * tailor_report_json() returns 0 or -ENOMEM; errors of writing stay in ferror(out).
+ */
+void tailor_report_json_begin(FILE *out);
+int tailor_report_json(FILE *out, const struct tailor_timeline *timeline, size_t count);
+void tailor_report_json_end(FILE *out);
+
+/*
+ * Copies text so that it is safe to print: printable UTF-8 stays, anything else (control characters, broken sequences,
+ * characters that turn the direction of writing) becomes \xNN. Cuts it to `columns` characters, with "..." at the end
+ * when something is left out, and to `size` bytes. Returns how many columns it takes.
+ */
+size_t tailor_report_printable(char *buffer, size_t size, const char *text, size_t columns);
+
+/* Copies text as valid UTF-8: bytes that are not become U+FFFD. Returns buffer. */
+char *tailor_report_utf8(char *buffer, size_t size, const char *text);
+
+#endif /* TAILOR_REPORT_REPORT_H */

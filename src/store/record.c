@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A timeline to and from the bytes of a record. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tailor/event.h>
+#include <tailor/store.h>
+
+#include "store/crc32c.h"
+#include "store/segment.h"
+#include "timeline.pb-c.h"
+
+/* What decoding one record may allocate in all. A message of two-byte spans would otherwise take a hundred times its size. */
+#define DECODE_BYTES_MAX (96u << 20)
+
+static ProtobufCBinaryData text_of(const char *text, size_t size)
+{
+	return (ProtobufCBinaryData){.len = strnlen(text, size), .data = (uint8_t *)(uintptr_t)text};
+}
+
+static void encode_request(const struct tailor_request *from, Tailor__Pb__Request *to)
+{
+	tailor__pb__request__init(to);
+	to->id = from->id;
+	to->begin_ns = from->begin_ns;
+	to->latency_ns = from->end_ns - from->begin_ns;
+	to->wall_ns = from->wall_ns;
+	to->status = from->status;
+	to->end = from->end;
+	to->attempts = from->attempts;
+	to->failover = from->failover;
+	to->response_bytes = from->response_bytes;
+	to->target = text_of(from->target, sizeof(from->target));
+	to->server = text_of(from->server, sizeof(from->server));
+}
+
+static void encode_spans(const struct tailor_timeline *timeline, Tailor__Pb__Span *spans, Tailor__Pb__Span **pointers)
+{
+	for (size_t i = 0; i < timeline->span_count; i++) {
+		const struct tailor_span *from = &timeline->spans[i];
+
+		tailor__pb__span__init(&spans[i]);
+		spans[i].start_offset_ns = from->start_ns - timeline->request.begin_ns;
+		spans[i].duration_ns = from->end_ns - from->start_ns;
+		spans[i].cause = (uint32_t)from->cause;
+		spans[i].pid = from->pid;
+		spans[i].tid = from->tid;
+		spans[i].thread = text_of(from->thread, sizeof(from->thread));
+		spans[i].detail = text_of(from->detail, sizeof(from->detail));
+		pointers[i] = &spans[i];
+	}
+}
+
+static void encode_losses(const struct tailor_timeline *timeline, Tailor__Pb__Loss *losses, Tailor__Pb__Loss **pointers)
+{
+	for (size_t i = 0; i < timeline->loss_count; i++) {
+		const struct tailor_loss *from = &timeline->losses[i];
+
+		tailor__pb__loss__init(&losses[i]);
+		losses[i].channel = text_of(from->channel, sizeof(from->channel));
+		losses[i].from_ns = from->from_ns;
+		losses[i].to_ns = from->to_ns;
+		losses[i].events = from->events;
+		pointers[i] = &losses[i];
+	}
+}
+
+static int pack(const Tailor__Pb__Timeline *message, uint8_t **ret_record, size_t *ret_bytes)
+{
+	size_t length = tailor__pb__timeline__get_packed_size(message);
+	uint8_t *record;
+
+	if (length > RECORD_BYTES_MAX)
+		return -EFBIG;
+	record = malloc(RECORD_HEADER_BYTES + length);
+	if (!record)
+		return -ENOMEM;
+	tailor__pb__timeline__pack(message, record + RECORD_HEADER_BYTES);
+	store_u32(record, (uint32_t)length);
+	store_u32(record + 4, crc32c(crc32c(0, record, 4), record + RECORD_HEADER_BYTES, length));
+	*ret_record = record;
+	*ret_bytes = RECORD_HEADER_BYTES + length;
+	return 0;
+}
+
+int record_encode(const struct tailor_timeline *timeline, uint8_t **ret_record, size_t *ret_bytes)
+{
+	Tailor__Pb__Timeline message = TAILOR__PB__TIMELINE__INIT;
+	Tailor__Pb__Span *spans = calloc(timeline->span_count + 1, sizeof(*spans));
+	Tailor__Pb__Span **span_pointers = calloc(timeline->span_count + 1, sizeof(*span_pointers));
+	Tailor__Pb__Loss *losses = calloc(timeline->loss_count + 1, sizeof(*losses));
+	Tailor__Pb__Loss **loss_pointers = calloc(timeline->loss_count + 1, sizeof(*loss_pointers));
+	Tailor__Pb__Request request;
+	int error = -ENOMEM;
+
+	if (spans && span_pointers && losses && loss_pointers) {
+		encode_request(&timeline->request, &request);
+		encode_spans(timeline, spans, span_pointers);
+		encode_losses(timeline, losses, loss_pointers);
+		message.request = &request;
+		message.kept = (uint32_t)timeline->kept;
+		message.dominant = (uint32_t)timeline->dominant;
+		message.dominant_ns = timeline->dominant_ns;
+		message.join = (uint32_t)timeline->join;
+		message.server_ns = timeline->server_ns;
+		message.missing = timeline->missing;
+		message.n_spans = timeline->span_count;
+		message.spans = span_pointers;
+		message.n_losses = timeline->loss_count;
+		message.losses = loss_pointers;
+		error = pack(&message, ret_record, ret_bytes);
+	}
+	free(spans);
+	free(span_pointers);
+	free(losses);
+	free(loss_pointers);
+	return error;
+}
+
+int record_valid(const uint8_t *bytes, size_t available, size_t *ret_bytes)
+{
+	uint32_t length;
+
+	if (available < RECORD_HEADER_BYTES)
+		return 0;
+	length = load_u32(bytes);
+	/* A message always has a request in it: a run of zero bytes is no record. */
+	if (length == 0 || length > RECORD_BYTES_MAX || length > available - RECORD_HEADER_BYTES)
+		return 0;
+	if (crc32c(crc32c(0, bytes, 4), bytes + RECORD_HEADER_BYTES, length) != load_u32(bytes + 4))
+		return 0;
+	*ret_bytes = RECORD_HEADER_BYTES + length;
+	return 1;
+}
+
+static void copy_text(char *to, size_t size, const ProtobufCBinaryData *from)
+{
+	size_t length = from->len < size - 1 ? from->len : size - 1;
+
+	if (length > 0)
+		memcpy(to, from->data, length);
+	memset(to + length, 0, size - length);
+}
+
+static void decode_request(const Tailor__Pb__Request *from, struct tailor_request *to)
+{
+	to->id = from->id;
+	to->begin_ns = from->begin_ns;
+	to->end_ns = from->begin_ns + from->latency_ns;
+	to->wall_ns = from->wall_ns;
+	to->status = (uint16_t)from->status;
+	to->end = from->end <= TAILOR_REQUEST_END_CUT ? (uint8_t)from->end : UINT8_MAX;
+	to->attempts = from->attempts < UINT8_MAX ? (uint8_t)from->attempts : UINT8_MAX;
+	to->failover = from->failover <= TAILOR_FAILOVER_CLOSED ? (uint16_t)from->failover : UINT16_MAX;
+	to->response_bytes = from->response_bytes;
+	copy_text(to->target, sizeof(to->target), &from->target);
+	copy_text(to->server, sizeof(to->server), &from->server);
+}
+
+static enum tailor_cause cause_of(uint32_t value)
+{
+	return value < TAILOR_CAUSES ? (enum tailor_cause)value : TAILOR_CAUSE_UNEXPLAINED;
+}
+
+static int decode_lists(const Tailor__Pb__Timeline *message, struct tailor_timeline *timeline)
+{
+	timeline->spans = calloc(message->n_spans + 1, sizeof(*timeline->spans));
+	timeline->losses = calloc(message->n_losses + 1, sizeof(*timeline->losses));
+	if (!timeline->spans || !timeline->losses)
+		return -ENOMEM;
+	timeline->span_count = message->n_spans;
+	timeline->loss_count = message->n_losses;
+	for (size_t i = 0; i < message->n_spans; i++) {
+		const Tailor__Pb__Span *from = message->spans[i];
+		struct tailor_span *to = &timeline->spans[i];
+
+		to->start_ns = timeline->request.begin_ns + from->start_offset_ns;
+		to->end_ns = to->start_ns + from->duration_ns;
+		to->cause = cause_of(from->cause);
+		to->pid = from->pid;
+		to->tid = from->tid;
+		copy_text(to->thread, sizeof(to->thread), &from->thread);
+		copy_text(to->detail, sizeof(to->detail), &from->detail);
+	}
+	for (size_t i = 0; i < message->n_losses; i++) {
+		const Tailor__Pb__Loss *from = message->losses[i];
+		struct tailor_loss *to = &timeline->losses[i];
+
+		copy_text(to->channel, sizeof(to->channel), &from->channel);
+		to->from_ns = from->from_ns;
+		to->to_ns = from->to_ns;
+		to->events = from->events;
+	}
+	return 0;
+}
+
+static int decode_message(const Tailor__Pb__Timeline *message, struct tailor_timeline *timeline)
+{
+	if (!message->request || message->n_spans * sizeof(*timeline->spans) > DECODE_BYTES_MAX ||
+	    message->n_losses * sizeof(*timeline->losses) > DECODE_BYTES_MAX)
+		return -EBADMSG;
+	decode_request(message->request, &timeline->request);
+	timeline->kept = message->kept == TAILOR_KEPT_BASELINE ? TAILOR_KEPT_BASELINE : TAILOR_KEPT_SLOW;
+	timeline->dominant = cause_of(message->dominant);
+	timeline->dominant_ns = message->dominant_ns;
+	timeline->join = message->join <= TAILOR_JOIN_CERTAIN ? (enum tailor_join)message->join : TAILOR_JOIN_NONE;
+	timeline->server_ns = message->server_ns;
+	timeline->missing = message->missing;
+	return decode_lists(message, timeline);
+}
+
+struct budget {
+	size_t left;
+};
+
+static void *budget_alloc(void *context, size_t size)
+{
+	struct budget *budget = context;
+
+	if (size > budget->left)
+		return NULL;
+	budget->left -= size;
+	return malloc(size);
+}
+
+static void budget_free(void *context, void *pointer)
+{
+	(void)context;
+	free(pointer);
+}
+
+int record_decode(const uint8_t *message, size_t length, struct tailor_timeline *ret_timeline)
+{
+	struct budget budget = {DECODE_BYTES_MAX};
+	ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
+	Tailor__Pb__Timeline *unpacked = tailor__pb__timeline__unpack(&allocator, length, message);
+	int error;
+
+	memset(ret_timeline, 0, sizeof(*ret_timeline));
+	if (!unpacked)
+		return -EBADMSG;
+	error = decode_message(unpacked, ret_timeline);
+	tailor__pb__timeline__free_unpacked(unpacked, &allocator);
+	if (error)
+		tailor_timeline_free(ret_timeline);
+	return error;
+}
+
+void tailor_timeline_free(struct tailor_timeline *timeline)
+{
+	free(timeline->spans);
+	free(timeline->losses);
+	timeline->spans = NULL;
+	timeline->losses = NULL;
+	timeline->span_count = 0;
+	timeline->loss_count = 0;
+}
