@@ -11,8 +11,10 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
+	{"proxy", tailor_command_proxy, "run the proxy, the tracer and the observer"},
 	{"check", tailor_command_check, "say what is wrong with a configuration, with line numbers"},
 	{"load", tailor_command_load, "load a server at a fixed rate and tell the latency that its clients see"},
+	{"doctor", tailor_command_doctor, "say what this host allows and what is missing, with the remedy"},
 	{"demo", tailor_command_demo, "all of it on two Lucene servers, on this machine"},
 	{NULL, NULL, NULL},
 };
