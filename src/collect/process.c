@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <netinet/in.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -135,13 +136,26 @@ static int find_holder(uint64_t inode, pid_t *ret_pid)
 	return 0;
 }
 
+/*
+ * Does this host have the address? The kernel binds to no other; without this, a wildcard listener would be taken for a server
+ * on another host that has the same port.
+ */
+static int is_own_address(const struct tailor_address *address)
+{
+	struct sockaddr_storage any_port = address->storage;
+	cleanup_close int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	((struct sockaddr_in *)&any_port)->sin_port = 0; /* sin6_port is at the same place */
+	return fd >= 0 && bind(fd, (struct sockaddr *)&any_port, address->length) == 0;
+}
+
 int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid)
 {
 	uint16_t port = tailor_address_port(address);
 	struct listener best = {.fit = FIT_NONE};
 	uint8_t wanted[16];
 
-	if (port == 0)
+	if (port == 0 || !is_own_address(address))
 		return -ESRCH;
 	tailor_address_ip(address, wanted);
 	search_table("/proc/self/net/tcp", 0, wanted, port, &best);

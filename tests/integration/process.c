@@ -172,6 +172,20 @@ static void every_thread_is_told_with_its_whole_name(void **state)
 	assert_int_equal(tailor_process_threads(1 << 24, see, &seen), -ESRCH);
 }
 
+static void a_server_elsewhere_is_not_the_local_process_with_the_same_port(void **state)
+{
+	uint16_t port;
+	pid_t child = listen_in_child("0.0.0.0:0", 0, &port);
+	pid_t pid;
+
+	(void)state;
+	/* 192.0.2.0/24 is for documentation (RFC 5737): no host has it. */
+	assert_int_equal(look_up("192.0.2.1:0", port, &pid), -ESRCH);
+	assert_int_equal(look_up("127.0.0.1:0", port, &pid), 0);
+	assert_int_equal(pid, child);
+	end(child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +193,7 @@ int main(void)
 		cmocka_unit_test(another_address_or_family_is_nobody),
 		cmocka_unit_test(the_listener_that_fits_best_is_the_one_that_gets_the_connection),
 		cmocka_unit_test(every_thread_is_told_with_its_whole_name),
+		cmocka_unit_test(a_server_elsewhere_is_not_the_local_process_with_the_same_port),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
