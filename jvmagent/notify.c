@@ -53,7 +53,8 @@ void say(const char *format, ...)
 	if ((size_t)length > sizeof(line) - 16)
 		length = sizeof(line) - 16;
 	line[14 + length] = '\n';
-	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT))
+	/* Nor to a pipe whose reader is gone: before the JVM has set its handlers that signal would end it. */
+	if (poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) && !(out.revents & (POLLERR | POLLHUP)))
 		if (write(STDERR_FILENO, line, (size_t)length + 15) < 0)
 			return;
 }
@@ -188,7 +189,8 @@ static void *run(void *unused)
 			}
 		}
 		proxy = (struct pollfd){.fd = fd, .events = POLLIN | POLLRDHUP}; /* a negative fd is skipped */
-		if (poll(&proxy, 1, TAILOR_JVM_HEARTBEAT_MS) < 0)
+		/* Without a proxy nobody looks at the heartbeat. */
+		if (poll(&proxy, 1, fd < 0 ? TAILOR_JVM_RECONNECT_MS : TAILOR_JVM_HEARTBEAT_MS) < 0)
 			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = TAILOR_JVM_HEARTBEAT_MS * 1000000}, NULL);
 		/* The connection is silent in both directions: whatever there is to read is its end, or not our proxy. */
 		if (fd >= 0 && proxy.revents) {

@@ -201,6 +201,7 @@ int perfdata_open(void)
 	size_t size = 0;
 	int result;
 
+	memset(&perfdata, 0, sizeof(perfdata));
 	result = find_mapping(&base, &size);
 	if (result < 0)
 		return result;

@@ -9,7 +9,7 @@
 #include <stddef.h>
 
 /*
- * Finds this JVM's counters. Once, in the live phase. Returns 0, -ENOENT (the JVM keeps none in shared memory:
+ * Finds this JVM's counters. In the live phase, before the first perfdata_describe(); forgets what an earlier call found. Returns 0, -ENOENT (the JVM keeps none in shared memory:
  * -XX:-UsePerfData or -XX:+PerfDisableSharedMem), or another negative errno when they are not in the known form. Without
  * them everything reads "unknown".
  */
