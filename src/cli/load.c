@@ -62,17 +62,17 @@ static const struct argp_option options[] = {
 	{"body", OPTION_BODY, "TEXT", 0, "Body of requests that have none of their own", 0},
 	{"body-file", OPTION_BODY_FILE, "FILE", 0, "The same, from a file", 0},
 	{0, 0, 0, 0, "Output:", 3},
-	{"json", OPTION_JSON, 0, 0, "One JSON object on standard output at the end; the interval lines go to standard error", 0},
+	{"json", OPTION_JSON, 0, 0, "One JSON object on standard output at the end; interval lines go to standard error", 0},
 	{0},
 };
 
 static const char documentation[] =
 	"Loads an HTTP/1.1 server at a fixed rate and tells the latency that its clients see."
 	"\v"
-	"The load is open-loop: request i is due at start + i/rate, however slow the server is. When no connection is free and "
-	"no more may be opened, a due request waits its turn and its time goes on counting; none is left out. RESPONSE TIME "
-	"counts from the moment a request was due: it is what a client sees. SERVICE TIME counts from the moment it was "
-	"sent. Where the two differ, requests stood in line.\n\n"
+	"The load is open-loop: request i is due at start + i/rate, however slow the server is. When no connection is "
+	"free and no more may be opened, a due request waits its turn and its time goes on counting; none is left out. "
+	"RESPONSE TIME counts from the moment a request was due: it is what a client sees. SERVICE TIME counts from the "
+	"moment it was sent. Where the two differ, requests stood in line.\n\n"
 	"Times are written with a unit: 500ms, 10s, 2m. Ctrl-C ends the load with its report. The report names the ten "
 	"slowest requests; behind `tailor proxy`, `tailor dump --request ID` explains each of them.\n\n"
 	"Examples:\n"
@@ -155,7 +155,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case OPTION_JSON: arguments->json = 1; return 0;
 	case ARGP_KEY_ARG:
 		if (arguments->url)
-			argp_error(state, "\"%s\" is one word too many after %s; quote the URL if it holds spaces or &", value, arguments->url);
+			argp_error(state, "\"%s\" is one word too many after %s; quote the URL if it holds spaces or &", value,
+			           arguments->url);
 		arguments->url = value;
 		return 0;
 	case ARGP_KEY_END:
@@ -218,7 +219,8 @@ static int raise_file_limit(unsigned int connections)
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
 	if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= connections + OTHER_FILES)
 		return 0;
-	snprintf(message, sizeof(message), "--connections %u needs more open files than the %llu allowed here; raise `ulimit -n` or ask for fewer",
+	snprintf(message, sizeof(message),
+	         "--connections %u needs more open files than the %llu allowed here; raise `ulimit -n` or ask for fewer",
 	         connections, (unsigned long long)limit.rlim_max);
 	return usage_error(message);
 }

@@ -63,7 +63,7 @@ static inline bool http1_same(const char *one, const char *other, size_t length)
 	return true;
 }
 
-/* Takes the next element of a comma-separated list off *list, trimmed, possibly empty. Returns false at the list's end. */
+/* Takes the next element off a comma-separated list, trimmed, possibly empty. Returns false at the list's end. */
 static inline bool http1_list_next(struct http1_text *list, struct http1_text *ret_element)
 {
 	const char *comma, *end = list->data + list->length;

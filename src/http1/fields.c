@@ -58,8 +58,8 @@ bool http1_is_value(const char *data, size_t length)
 /* By length and first letter there is at most one candidate, or two. */
 static enum http1_known known_field(struct http1_text name)
 {
-#define CANDIDATE(text, known)                                                                      \
-	if (http1_same(name.data, text, sizeof(text) - 1))                                          \
+#define CANDIDATE(text, known)                                                                                         \
+	if (http1_same(name.data, text, sizeof(text) - 1))                                                             \
 	return known
 	switch (name.length << 8 | (uint8_t)(name.data[0] | 0x20)) {
 	case 2 << 8 | 't': CANDIDATE("te", HTTP1_TE); break;
@@ -167,7 +167,8 @@ static int take_field(const struct http1_field *field, struct http1_facts *facts
 	}
 }
 
-int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct http1_head *head, struct http1_facts *facts)
+int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct http1_head *head,
+                      struct http1_facts *facts)
 {
 	if (fields_max > HTTP1_FIELDS_MAX)
 		fields_max = HTTP1_FIELDS_MAX;
@@ -256,7 +257,7 @@ bool http1_is_hop_by_hop(const struct http1_head *head, const struct http1_field
 	case HTTP1_TE:
 	case HTTP1_TRANSFER_ENCODING:
 	case HTTP1_UPGRADE: return true;
-	/* Meant for all recipients: "Connection: content-length" must not make the next server read a body as a request. */
+	/* Meant for everyone: "Connection: content-length" must not make the next server read a body as a request. */
 	case HTTP1_CONTENT_LENGTH:
 	case HTTP1_HOST: return false;
 	default: break;

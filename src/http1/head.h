@@ -43,11 +43,12 @@ int http1_read_version(const char *text, size_t length, uint8_t *ret_minor);
 bool http1_is_value(const char *data, size_t length);
 
 /* Reads field lines up to and with the empty line. Returns 1, 0 (more bytes), or a negative status as for requests. */
-int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct http1_head *head, struct http1_facts *facts);
+int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct http1_head *head,
+                      struct http1_facts *facts);
 
 /*
- * Whether the body's length is told in one way only: refuses Transfer-Encoding in HTTP/1.0 or beside Content-Length, and
- * codings other than chunked (RFC 9112, 6.1 and 6.3). Returns 0, -400 or -501.
+ * Whether the body's length is told in one way only: refuses Transfer-Encoding in HTTP/1.0 or beside Content-Length,
+ * and codings other than chunked (RFC 9112, 6.1 and 6.3). Returns 0, -400 or -501.
  */
 int http1_check_framing(const struct http1_head *head, const struct http1_facts *facts);
 

@@ -8,8 +8,8 @@
 
 static enum http1_method known_method(struct http1_text method)
 {
-#define CANDIDATE(text, known)                                                                      \
-	if (memcmp(method.data, text, sizeof(text) - 1) == 0)                                       \
+#define CANDIDATE(text, known)                                                                                         \
+	if (memcmp(method.data, text, sizeof(text) - 1) == 0)                                                          \
 	return known
 	switch (method.length) {
 	case 3:
@@ -138,8 +138,8 @@ static int check_target(const struct http1_head *head, const struct http1_facts 
 	if (!is_authority(authority))
 		return -400;
 	/* Nobody may be misled about whom the request is for: the two must be the same, not only mean the same. */
-	if (facts->hosts == 1 && (authority.length != facts->host.length ||
-	                          !http1_same(authority.data, facts->host.data, authority.length)))
+	if (facts->hosts == 1 &&
+	    (authority.length != facts->host.length || !http1_same(authority.data, facts->host.data, authority.length)))
 		return -400;
 	return 0;
 }

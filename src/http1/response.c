@@ -68,8 +68,8 @@ static int read_response(const char *data, size_t length, const struct http1_lim
 	return 1;
 }
 
-int http1_parse_response(const char *data, size_t length, const struct http1_limits *limits, struct http1_search *search,
-                         enum http1_method request_method, struct http1_head *ret_head)
+int http1_parse_response(const char *data, size_t length, const struct http1_limits *limits,
+                         struct http1_search *search, enum http1_method request_method, struct http1_head *ret_head)
 {
 	size_t visible = length < limits->head_bytes ? length : limits->head_bytes;
 	int status = 0;

@@ -44,7 +44,8 @@ static void set_state(struct worker *worker, struct connection *connection, enum
 	connection_list_append(&worker->lists[state], connection);
 }
 
-static uint64_t token(const struct worker *worker, const struct connection *connection, enum connection_operation operation)
+static uint64_t token(const struct worker *worker, const struct connection *connection,
+                      enum connection_operation operation)
 {
 	return TAILOR_TOKEN(connection - worker->connections, connection->generation, operation);
 }
@@ -117,9 +118,11 @@ static void receive_more(struct worker *worker, struct connection *connection, b
 
 	connection->pending |= OPERATION_RECEIVE;
 	if (later)
-		tailor_ring_receive_later(worker->ring, connection->fd, free_bytes, count, token(worker, connection, OPERATION_RECEIVE));
+		tailor_ring_receive_later(worker->ring, connection->fd, free_bytes, count,
+		                          token(worker, connection, OPERATION_RECEIVE));
 	else
-		tailor_ring_receive(worker->ring, connection->fd, free_bytes, count, token(worker, connection, OPERATION_RECEIVE));
+		tailor_ring_receive(worker->ring, connection->fd, free_bytes, count,
+		                    token(worker, connection, OPERATION_RECEIVE));
 }
 
 void connection_send(struct worker *worker, struct connection *connection, uint64_t number, uint64_t due_ns,
@@ -291,7 +294,8 @@ void connection_complete(struct worker *worker, const struct tailor_completion *
 	struct connection *connection = &worker->connections[TAILOR_TOKEN_SLOT(completion->token)];
 	uint8_t operation = TAILOR_TOKEN_OPERATION(completion->token);
 
-	if (operation == OPERATION_CANCEL || TAILOR_TOKEN_GENERATION(completion->token) != (connection->generation & 0xffffff))
+	if (operation == OPERATION_CANCEL ||
+	    TAILOR_TOKEN_GENERATION(completion->token) != (connection->generation & 0xffffff))
 		return;
 	connection->pending &= (uint8_t)~operation;
 	if (connection->state == CONNECTION_CLOSING) {

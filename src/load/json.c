@@ -15,7 +15,7 @@ static json_t *times(const struct tailor_histogram *histogram)
 	static const struct {
 		const char *name;
 		double percent;
-	} percentiles[] = {{"p50_ms", 50}, {"p90_ms", 90},     {"p95_ms", 95},
+	} percentiles[] = {{"p50_ms", 50}, {"p90_ms", 90},    {"p95_ms", 95},
 	                   {"p99_ms", 99}, {"p999_ms", 99.9}, {"p9999_ms", 99.99}};
 	json_t *object = json_object();
 
@@ -44,8 +44,9 @@ static json_t *slowest(const struct tailor_load_result *total)
 		const struct tailor_load_slow *slow = &total->slowest[i];
 		json_t *id = slow->request_id[0] ? json_string(slow->request_id) : json_null();
 
-		json_array_append_new(array, json_pack("{s:f, s:o, s:i, s:s}", "ms", as_ms(slow->response_ns), "request_id", id,
-		                                       "status", (int)slow->status, "path", slow->path));
+		json_array_append_new(array,
+		                      json_pack("{s:f, s:o, s:i, s:s}", "ms", as_ms(slow->response_ns), "request_id",
+		                                id, "status", (int)slow->status, "path", slow->path));
 	}
 	return array;
 }
@@ -55,12 +56,13 @@ int tailor_load_print_json(FILE *out, const char *url, const struct tailor_load_
 {
 	uint64_t failed = tailor_load_result_failed(total);
 	json_t *root = json_pack(
-		"{s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:{s:f, s:f}, s:f, s:o}", "url", url, "rate", options->rate,
-		"duration_s", (double)total->elapsed_ns / 1e9, "requests", (json_int_t)(total->good + total->bad + failed), "good",
-		(json_int_t)total->good, "bad", (json_int_t)total->bad, "failed", (json_int_t)failed, "wanted",
-		(json_int_t)total->wanted, "response", times(total->response), "service", times(total->service), "late", "p99_ms",
-		as_ms(tailor_histogram_percentile(total->late, 99)), "max_ms", as_ms(tailor_histogram_max(total->late)),
-		"cpu_share", total->cpu_share, "slowest", slowest(total));
+	        "{s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:{s:f, s:f}, s:f, s:o}", "url", url, "rate",
+	        options->rate, "duration_s", (double)total->elapsed_ns / 1e9, "requests",
+	        (json_int_t)(total->good + total->bad + failed), "good", (json_int_t)total->good, "bad",
+	        (json_int_t)total->bad, "failed", (json_int_t)failed, "wanted", (json_int_t)total->wanted, "response",
+	        times(total->response), "service", times(total->service), "late", "p99_ms",
+	        as_ms(tailor_histogram_percentile(total->late, 99)), "max_ms", as_ms(tailor_histogram_max(total->late)),
+	        "cpu_share", total->cpu_share, "slowest", slowest(total));
 	int ret;
 
 	if (!root)

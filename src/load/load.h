@@ -44,8 +44,8 @@ struct tailor_load_common {
 #define TAILOR_LOAD_ERROR_BYTES 512
 
 /*
- * Splits "http://ADDRESS[:PORT][/PATH]"; ADDRESS is numeric or "localhost" (127.0.0.1). *ret_path points into url, or is
- * "/"; a path that begins with '?' is told by that. Returns 0 or -EINVAL with one line that says what to write, in error.
+ * Splits "http://ADDRESS[:PORT][/PATH]"; ADDRESS is numeric or "localhost" (127.0.0.1). *ret_path points into url at
+ * '/' or '?', or is "/". Returns 0, or -EINVAL with one line in error that says what to write.
  */
 int tailor_load_parse_url(const char *url, struct tailor_address *ret_address, char ret_host[TAILOR_LOAD_HOST_BYTES],
                           const char **ret_path, char error[TAILOR_LOAD_ERROR_BYTES]);
@@ -114,7 +114,7 @@ uint64_t tailor_load_result_failed(const struct tailor_load_result *result);
 struct tailor_load_options {
 	struct tailor_address address;
 	const struct tailor_load_plan *plan;
-	double rate; /* requests a second, all threads together */
+	double rate;      /* requests a second, all threads together */
 	uint64_t warm_ns; /* at the same rate, not counted */
 	uint64_t duration_ns;
 	uint64_t interval_ns;

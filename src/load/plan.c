@@ -18,16 +18,19 @@ int tailor_load_parse_url(const char *url, struct tailor_address *ret_address, c
 	size_t length;
 
 	if (strncasecmp(url, "https://", 8) == 0) {
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "https is not supported yet; give the http:// address of the server or proxy");
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+		         "https is not supported yet; give the http:// address of the server or proxy");
 		return -EINVAL;
 	}
 	if (strncasecmp(url, "http://", 7) != 0) {
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "\"%s\" is not a URL; write it like http://127.0.0.1:8080/path", url);
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+		         "\"%s\" is not a URL; write it like http://127.0.0.1:8080/path", url);
 		return -EINVAL;
 	}
 	for (const char *at = url; *at; at++) {
 		if (*at <= ' ' || *at >= 0x7f) {
-			snprintf(error, TAILOR_LOAD_ERROR_BYTES, "the URL holds a space or a byte that is not ASCII; escape it (a space is %%20)");
+			snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+			         "the URL holds a space or a byte that is not ASCII; escape it (a space is %%20)");
 			return -EINVAL;
 		}
 	}
@@ -35,7 +38,8 @@ int tailor_load_parse_url(const char *url, struct tailor_address *ret_address, c
 	length = strcspn(authority, "/?#");
 	*ret_path = authority[length] == '/' || authority[length] == '?' ? authority + length : "/";
 	if (length == 0 || length >= TAILOR_LOAD_HOST_BYTES) {
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "\"%s\" has no address; write it like http://127.0.0.1:8080/path", url);
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+		         "\"%s\" has no address; write it like http://127.0.0.1:8080/path", url);
 		return -EINVAL;
 	}
 	memcpy(ret_host, authority, length);
@@ -141,8 +145,8 @@ int tailor_load_plan_add(struct tailor_load_plan *plan, const struct tailor_load
 	if (check_request(request, body_bytes, &request->method) < 0) {
 		free(request->bytes);
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
-		         "\"%s %.200s\" with the given headers is no valid request; escape spaces and controls in the path (%%20), "
-		         "and leave Content-Length, Transfer-Encoding and Expect to the tool",
+		         "\"%s %.200s\" with the given headers is no valid request; escape spaces and controls in the "
+		         "path (%%20), and leave Content-Length, Transfer-Encoding and Expect to the tool",
 		         method ? method : common->method, path);
 		return -EINVAL;
 	}
@@ -165,7 +169,8 @@ static int add_line(struct tailor_load_plan *plan, const struct tailor_load_comm
 		return tailor_load_plan_add(plan, common, NULL, line, NULL, error);
 	path = strchr(line, ' ');
 	if (!path || path[1] != '/') {
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "a line is \"/path\" or \"METHOD /path [body]\", not \"%.100s\"", line);
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+		         "a line is \"/path\" or \"METHOD /path [body]\", not \"%.100s\"", line);
 		return -EINVAL;
 	}
 	*path++ = '\0';
@@ -187,7 +192,8 @@ int tailor_load_plan_read(struct tailor_load_plan *plan, const struct tailor_loa
 
 	if (!file) {
 		ret = -errno;
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "cannot open %.200s: %s; give a readable file of paths", file_name, strerror(-ret));
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "cannot open %.200s: %s; give a readable file of paths",
+		         file_name, strerror(-ret));
 		return ret;
 	}
 	for (unsigned int number = 1; ret == 0; number++) {
@@ -205,10 +211,12 @@ int tailor_load_plan_read(struct tailor_load_plan *plan, const struct tailor_loa
 	}
 	if (ret == 0 && ferror(file)) {
 		ret = errno ? -errno : -EIO;
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "cannot read %.200s: %s; give a readable file of paths", file_name, strerror(-ret));
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "cannot read %.200s: %s; give a readable file of paths",
+		         file_name, strerror(-ret));
 	} else if (ret == 0 && plan->count == before) {
 		ret = -EINVAL;
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "%.200s holds no paths; write one \"/path\" or \"METHOD /path [body]\" a line", file_name);
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+		         "%.200s holds no paths; write one \"/path\" or \"METHOD /path [body]\" a line", file_name);
 	}
 	return ret;
 }

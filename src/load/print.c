@@ -20,11 +20,11 @@ static const char *cell(char buffer[CELL_BYTES], const struct tailor_histogram *
 
 void tailor_load_print_header(FILE *out)
 {
-	fputs("good: 2xx/3xx, bad: other status, failed: no whole answer; wanted: requests that came due, and how many of them "
-	      "the good ones are;\n"
-	      "then response times of the answered requests, counted from the moment each was due\n"
-	      "    time      good     bad  failed   wanted     %        min  [    p50       p95       p99     p99.9 ]      max\n",
+	fputs("good: 2xx/3xx, bad: other status, failed: no whole answer; wanted: came due, and the good ones as a part of it\n"
+	      "response times, of the answered ones, count from the moment each was due\n",
 	      out);
+	fprintf(out, "%-8s  %8s%8s%8s %8s %5s  %9s  [%8s  %8s  %8s  %8s ] %9s\n", "time", "good", "bad", "failed", "wanted", "%",
+	        "min", "p50", "p95", "p99", "p99.9", "max");
 	fflush(out);
 }
 
@@ -46,7 +46,8 @@ void tailor_load_print_interval(FILE *out, uint64_t wall_ns, const struct tailor
 		fputs("    - ", out);
 	fprintf(out, " %9s  [", cell(buffer, response, tailor_histogram_min(response)));
 	for (size_t i = 0; i < sizeof(percents) / sizeof(percents[0]); i++)
-		fprintf(out, "%s%8s", i ? "  " : "", cell(buffer, response, tailor_histogram_percentile(response, percents[i])));
+		fprintf(out, "%s%8s", i ? "  " : "",
+		        cell(buffer, response, tailor_histogram_percentile(response, percents[i])));
 	fprintf(out, " ] %9s\n", cell(buffer, response, tailor_histogram_max(response)));
 	fflush(out);
 }
@@ -72,7 +73,9 @@ static void print_generator(FILE *out, const struct tailor_load_result *total)
 	        cell(p99, total->late, late_p99_ns), cell(max, total->late, tailor_histogram_max(total->late)),
 	        100 * total->cpu_share);
 	if (late_p99_ns > LATE_NS)
-		fputs("  its lateness is part of the response times: give it a CPU of its own, more --threads, or a lower --rate\n", out);
+		fputs("  its lateness is part of the response times: give it a CPU of its own, more --threads, "
+		      "or a lower --rate\n",
+		      out);
 	else if (total->cpu_share > CPU_SHARE_HIGH)
 		fputs("  it is near its limit: use more --threads or a lower --rate\n", out);
 }
@@ -93,7 +96,8 @@ void tailor_load_print_total(FILE *out, const char *url, const struct tailor_loa
 		        tailor_load_failure_name((enum tailor_load_failure)i));
 		first = 0;
 	}
-	fprintf(out, "\n\n%-13s%9s%9s%9s%9s%9s%9s%9s%9s\n", "", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max", "mean");
+	fprintf(out, "\n\n%-13s%9s%9s%9s%9s%9s%9s%9s%9s\n", "", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max",
+	        "mean");
 	print_times(out, "response time", total->response, "since due");
 	print_times(out, "service time", total->service, "since sent");
 	print_generator(out, total);
@@ -103,8 +107,8 @@ void tailor_load_print_total(FILE *out, const char *url, const struct tailor_loa
 	for (size_t i = 0; i < total->slow_count; i++) {
 		const struct tailor_load_slow *slow = &total->slowest[i];
 
-		fprintf(out, "  %9s  %3u  %s", tailor_format_duration(buffer, sizeof(buffer), slow->response_ns), slow->status,
-		        slow->path);
+		fprintf(out, "  %9s  %3u  %s", tailor_format_duration(buffer, sizeof(buffer), slow->response_ns),
+		        slow->status, slow->path);
 		fprintf(out, slow->request_id[0] ? "  request %s\n" : "\n", slow->request_id);
 	}
 	fflush(out);

@@ -97,7 +97,8 @@ static void watch(struct run *run)
 		if (tailor_clock_ns() < end_ns)
 			continue;
 		for (unsigned int i = 0; i < run->options->threads; i++)
-			while (!take_full(run, &run->workers[i]) && !atomic_load_explicit(&run->workers[i].done, memory_order_acquire))
+			while (!take_full(run, &run->workers[i]) &&
+			       !atomic_load_explicit(&run->workers[i].done, memory_order_acquire))
 				sleep_until(run, tailor_clock_ns() + TAILOR_NS_PER_MS);
 		if (all_done(run))
 			break;
@@ -125,7 +126,8 @@ static void finish(struct run *run)
 	if (run->line.wanted + run->line.good + run->line.bad + tailor_load_result_failed(&run->line) > 0)
 		end_line(run, now_ns);
 	if (run->stopped) {
-		uint64_t until_ns = run->stopped_ns > run->measure_start_ns ? run->stopped_ns - run->measure_start_ns : 0;
+		uint64_t until_ns =
+		        run->stopped_ns > run->measure_start_ns ? run->stopped_ns - run->measure_start_ns : 0;
 
 		if (until_ns < elapsed_ns)
 			elapsed_ns = until_ns;
@@ -218,8 +220,8 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 	if (ret == 0)
 		finish(&run);
 	else if (error[0] == '\0')
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "the load could not be started: %s; ask for fewer --connections or --threads",
-		         strerror(-ret));
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+		         "the load could not be started: %s; ask for fewer --connections or --threads", strerror(-ret));
 	for (unsigned int i = 0; run.workers && i < options->threads; i++)
 		worker_close(&run.workers[i]);
 	free(run.workers);

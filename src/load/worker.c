@@ -92,9 +92,9 @@ void worker_answered(struct worker *worker, const struct connection *connection,
 {
 	struct tailor_load_result *result = worker->current;
 	struct tailor_load_slow slow = {
-		.response_ns = now_ns > connection->due_ns ? now_ns - connection->due_ns : 0,
-		.path = connection->request->path,
-		.status = connection->status,
+	        .response_ns = now_ns > connection->due_ns ? now_ns - connection->due_ns : 0,
+	        .path = connection->request->path,
+	        .status = connection->status,
 	};
 
 	if (!is_measured(worker, connection->number))

@@ -88,8 +88,8 @@ struct worker {
 	struct http1_head head; /* 5 KiB that no stack needs to hold */
 
 	/*
-	 * Results go to the main thread through two slots: it leaves an empty one in `spare`, and takes from `full`. While
-	 * it is late, the worker goes on with the one it has, and never waits.
+	 * Results go to the main thread through two slots: it leaves an empty one in `spare`, and takes from `full`.
+	 * While it is late, the worker goes on with the one it has, and never waits.
 	 */
 	struct tailor_load_result results[2];
 	struct tailor_load_result *current;
