@@ -11,6 +11,7 @@ static const struct command {
 	int (*run)(int argc, char **argv);
 	const char *summary;
 } commands[] = {
+	{"dump", tailor_command_dump, "print recorded slow requests: where the time of each went"},
 	{NULL, NULL, NULL},
 };
 
