@@ -16,6 +16,7 @@ static const struct command {
 	{"load", tailor_command_load, "load a server at a fixed rate and tell the latency that its clients see"},
 	{"doctor", tailor_command_doctor, "say what this host allows and what is missing, with the remedy"},
 	{"demo", tailor_command_demo, "all of it on two Lucene servers, on this machine"},
+	{"dump", tailor_command_dump, "print recorded slow requests: where the time of each went"},
 	{NULL, NULL, NULL},
 };
 
