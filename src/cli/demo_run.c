@@ -205,12 +205,13 @@ static void say_load(struct demo *demo, const struct watch *watch, uint64_t load
 {
 	uint64_t now_ns = tailor_clock_ns();
 	uint64_t elapsed_s = (now_ns - load_from_ns) / TAILOR_NS_PER_S;
+	unsigned int all_s = DEMO_WARM_S + demo->options.seconds;
 
 	if (count_collections(demo, watch, load_from_ns, now_ns, run) < 0)
 		return;
 	demo_say(demo, "failover %s: %s, %lu of %u s, %lu requests, %lu collections on the active server (longest %.0f ms), %lu moved",
-	         run->failover ? "on" : "off", elapsed_s < DEMO_WARM_S ? "warming up" : "measuring", (unsigned long)elapsed_s,
-	         DEMO_WARM_S + demo->options.seconds, (unsigned long)watch->requests, (unsigned long)run->collections,
+	         run->failover ? "on" : "off", elapsed_s < DEMO_WARM_S ? "warming up" : "measuring",
+	         (unsigned long)(elapsed_s < all_s ? elapsed_s : all_s), all_s, (unsigned long)watch->requests, (unsigned long)run->collections,
 	         run->longest_collection_ms, (unsigned long)watch->failed_over);
 }
 

@@ -9,6 +9,7 @@ import harness
 from harness import check
 
 RATIO = 5
+ATTEMPTS = 2
 
 
 def command(scene, *options):
@@ -39,23 +40,21 @@ def nothing_is_left(scene):
     check(not sockets, f"left: {sockets}")
 
 
-def the_demo_shows_both_promises(scene):
-    harness.need_search_server()
-    harness.need_root()
-    demo = scene.run("demo", *command(scene, "--seconds", "12"), seconds=150)
+def run_demo(scene, attempt):
+    """A whole demo; everything but the ratio is judged here. Returns its two runs."""
+    demo = scene.run(f"demo{attempt}", *command(scene, "--seconds", "12"), seconds=150)
     check(demo.popen.returncode == 0, f"the demo ended with {demo.popen.returncode}:\n{demo.log()}")
     result = json.loads(demo.out())
     check(set(result) == {"runs", "slowest", "timelines"}, f"keys: {sorted(result)}")
     off, on = result["runs"]
     check(off["failover"] is False and on["failover"] is True, f"runs: {result['runs']}")
     for run in (off, on):
-        check(run["requests"] >= 2200 and run["bad"] == 0, f"{run}")
+        check(run["requests"] == 2400 and run["bad"] == 0, f"{run}")
         check(run["collections"] >= 3 and run["longest_collection_ms"] >= 40, f"too few or too short collections: {run}")
         check(0 < run["p50_ms"] <= run["p99_ms"] <= run["p999_ms"] <= run["max_ms"], f"{run}")
     check(off["failed_over"] == 0 and on["failed_over"] > 0, f"runs: {result['runs']}")
     # A request waits for the rest of a collection, and the longest wait is about the longest collection.
     check(off["max_ms"] >= 0.8 * off["longest_collection_ms"], f"{off}")
-    check(off["max_ms"] >= RATIO * on["max_ms"], f"the longest wait: {off['max_ms']:.1f} ms off, {on['max_ms']:.1f} ms on")
 
     check(len(result["slowest"]) == 3, f"{len(result['slowest'])} slowest timelines")
     for timeline in map(harness.Timeline, result["slowest"]):
@@ -65,6 +64,20 @@ def the_demo_shows_both_promises(scene):
         check("Serial" in details, f"no collector is named: {timeline}")
     check(len(scene.dump(result["timelines"])) >= 3, f"{result['timelines']} holds no timelines")
     nothing_is_left(scene)
+    return off, on
+
+
+def the_demo_shows_both_promises(scene):
+    harness.need_search_server()
+    harness.need_root()
+    # One request that something else on this machine delays spoils a maximum: the ratio, and nothing else, may take
+    # a second attempt.
+    for attempt in range(ATTEMPTS):
+        off, on = run_demo(scene, attempt)
+        print(f"longest wait: {off['max_ms']:.1f} ms off, {on['max_ms']:.1f} ms on", flush=True)
+        if off["max_ms"] >= RATIO * on["max_ms"]:
+            return
+    raise harness.Failure(f"in {ATTEMPTS} demos the longest wait did not get {RATIO} times shorter")
 
 
 def asked_to_stop_it_stops_what_it_started(scene):
