@@ -296,9 +296,12 @@ class Timeline:
         self.dominant = data["dominant"]
         self.missing = data["missing"]  # phrases of tailor_missing_name()
         self.begin_ns = data["begin_ns"]
-        self.end_ns = data["end_ns"]
+        self.end_ns = self.begin_ns + data["client_ns"]
         self.status = data["status"]
-        self.spans = data["spans"]  # each with cause, start_ns, end_ns, detail, thread
+        self.spans = []  # each with cause, start_ns, end_ns, detail, thread
+        for span in data["spans"]:
+            start_ns = self.begin_ns + span["offset_ns"]
+            self.spans.append({**span, "start_ns": start_ns, "end_ns": start_ns + span["duration_ns"]})
 
     def ms(self):
         return (self.end_ns - self.begin_ns) / 1e6
