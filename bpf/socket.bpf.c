@@ -157,6 +157,21 @@ int BPF_PROG(on_sock_send_length, struct sock *sk, int bytes)
 	return 0;
 }
 
+/* The same for 6.1 and 6.2, where fexit is allowed; without sendfile, which has a path of its own there. */
+SEC("fexit/tcp_recvmsg")
+int BPF_PROG(on_tcp_recvmsg, struct sock *sk, void *message, unsigned long size, int flags, int *address_length, int bytes)
+{
+	received(sk, bytes, flags);
+	return 0;
+}
+
+SEC("fexit/tcp_sendmsg")
+int BPF_PROG(on_tcp_sendmsg, struct sock *sk, void *message, unsigned long size, int bytes)
+{
+	written(sk, bytes);
+	return 0;
+}
+
 /*
  * Hand-over to the device's queue. A stacked device (bond, VLAN, bridge) passes it more than once; the TCP header
  * must be the socket's own one, which it is not after encapsulation.

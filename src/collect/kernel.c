@@ -30,6 +30,7 @@ struct tailor_kernel {
 	struct tailor_bpf *bpf;
 	struct bpf_link *links[TAILOR_PROBES_MAX][TAILOR_PROBE_PROGRAMS_MAX];
 	struct tailor_probe probes[TAILOR_PROBES_MAX];
+	const struct tailor_probe_plan *chosen[TAILOR_PROBES_MAX]; /* how each is answered; NULL: not at all */
 	size_t probe_count;
 	struct mapping heads;
 	struct mapping slots;
@@ -74,7 +75,24 @@ static void set_autoload(struct tailor_kernel *kernel, const struct tailor_probe
 		bpf_program__set_autoload(bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[i]), load);
 }
 
-/* Asks for every probe and leaves in the object only the programs that the kernel will take. */
+/* Asks for one probe, and where the kernel has none, for what stands in for it. Returns 0 or why there is none. */
+static int choose_probe(struct tailor_kernel *kernel, size_t i, const struct tailor_probe_plan *plan, const struct btf *kernel_types)
+{
+	struct tailor_probe *probe = &kernel->probes[i];
+	char ignored[sizeof(probe->reason)];
+	int result = tailor_probe_ask(plan, kernel_types, probe->reason, sizeof(probe->reason));
+
+	kernel->chosen[i] = result == 0 ? plan : NULL;
+	if (result == -ENOENT && plan->instead && tailor_probe_ask(plan->instead, kernel_types, ignored, sizeof(ignored)) == 0) {
+		kernel->chosen[i] = plan->instead;
+		probe->name = plan->instead->name;
+		probe->reason[0] = '\0';
+		result = 0;
+	}
+	return result;
+}
+
+/* Chooses every probe and leaves in the object only the programs that the kernel will take. */
 static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_types, int optional, char *error, size_t error_size)
 {
 	const struct tailor_probe_plan *plans;
@@ -82,16 +100,17 @@ static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_
 	kernel->probe_count = tailor_probe_plans(&plans);
 	for (size_t i = 0; i < kernel->probe_count; i++) {
 		struct tailor_probe *probe = &kernel->probes[i];
-		int result;
+		int result = -ENOENT;
 
 		*probe = (struct tailor_probe){.name = plans[i].name, .question = plans[i].question, .required = plans[i].required};
-		if (!optional && !probe->required) {
+		kernel->chosen[i] = NULL;
+		if (optional || probe->required)
+			result = choose_probe(kernel, i, &plans[i], kernel_types);
+		else
 			snprintf(probe->reason, sizeof(probe->reason), "left out, as the kernel refused all of the programs together");
-			result = -ENOENT;
-		} else {
-			result = tailor_probe_ask(&plans[i], kernel_types, probe->reason, sizeof(probe->reason));
-		}
-		set_autoload(kernel, &plans[i], result == 0);
+		set_autoload(kernel, &plans[i], kernel->chosen[i] == &plans[i]);
+		if (plans[i].instead)
+			set_autoload(kernel, plans[i].instead, kernel->chosen[i] == plans[i].instead);
 		if (result != 0 && probe->required) {
 			snprintf(error, error_size, "cannot trace with %s: %s", probe->name, probe->reason);
 			return result;
@@ -100,31 +119,40 @@ static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_
 	return 0;
 }
 
+/* Attaches the programs of one probe, all or none. */
+static int attach_probe(struct tailor_kernel *kernel, size_t i)
+{
+	struct tailor_probe *probe = &kernel->probes[i];
+	const struct tailor_probe_plan *plan = kernel->chosen[i];
+
+	for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX && plan->programs[j]; j++) {
+		struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[j]);
+		int result;
+
+		kernel->links[i][j] = bpf_program__attach(program);
+		if (kernel->links[i][j])
+			continue;
+		result = -errno;
+		snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-result), tailor_bpf_remedy(-result));
+		while (j-- > 0) {
+			bpf_link__destroy(kernel->links[i][j]);
+			kernel->links[i][j] = NULL;
+		}
+		return result;
+	}
+	probe->attached = 1;
+	return 0;
+}
+
 static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error_size)
 {
-	const struct tailor_probe_plan *plans;
-	size_t count = tailor_probe_plans(&plans);
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		int result = kernel->chosen[i] ? attach_probe(kernel, i) : 0;
 
-	for (size_t i = 0; i < count; i++) {
-		struct tailor_probe *probe = &kernel->probes[i];
-		int result;
-		size_t j;
-
-		if (probe->reason[0])
-			continue;
-		for (j = 0; j < TAILOR_PROBE_PROGRAMS_MAX && plans[i].programs[j]; j++) {
-			kernel->links[i][j] = bpf_program__attach(
-				bpf_object__find_program_by_name(kernel->bpf->obj, plans[i].programs[j]));
-			if (kernel->links[i][j])
-				continue;
-			result = -errno;
-			snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-result), tailor_bpf_remedy(-result));
-			if (!probe->required)
-				break;
-			snprintf(error, error_size, "cannot trace with %s: %s", probe->name, probe->reason);
+		if (result != 0 && kernel->probes[i].required) {
+			snprintf(error, error_size, "cannot trace with %s: %s", kernel->probes[i].name, kernel->probes[i].reason);
 			return result;
 		}
-		probe->attached = !probe->reason[0];
 	}
 	return 0;
 }

@@ -11,6 +11,20 @@
 
 #include "base/cleanup.h"
 
+static const struct tailor_probe_plan receive_by_function = {
+	.name = "tcp_recvmsg",
+	.kernel_name = "tcp_recvmsg",
+	.programs = {"on_tcp_recvmsg"},
+	.function = 1,
+};
+
+static const struct tailor_probe_plan send_by_function = {
+	.name = "tcp_sendmsg",
+	.kernel_name = "tcp_sendmsg",
+	.programs = {"on_tcp_sendmsg"},
+	.function = 1,
+};
+
 static const struct tailor_probe_plan plans[] = {
 	{
 		.name = "sched_switch",
@@ -40,7 +54,8 @@ static const struct tailor_probe_plan plans[] = {
 		.question = "which request a thread serves",
 		.kernel_name = "sock_recv_length",
 		.programs = {"on_sock_recv_length"},
-		.remedy = "needs Linux 6.3 or later",
+		.instead = &receive_by_function,
+		.remedy = "needs Linux 6.3 or later, or one that allows fentry/fexit programs",
 		.missing = TAILOR_MISSING_WRITE,
 	},
 	{
@@ -48,7 +63,8 @@ static const struct tailor_probe_plan plans[] = {
 		.question = "when the response was written, and by which thread",
 		.kernel_name = "sock_send_length",
 		.programs = {"on_sock_send_length"},
-		.remedy = "needs Linux 6.3 or later",
+		.instead = &send_by_function,
+		.remedy = "needs Linux 6.3 or later, or one that allows fentry/fexit programs",
 		.missing = TAILOR_MISSING_WRITE,
 	},
 	{

@@ -17,6 +17,7 @@ struct tailor_probe_plan {
 	uint32_t missing;                                /* enum tailor_missing bits that follow from its absence */
 	int required;
 	int function; /* fentry/fexit of a kernel function, not a tracepoint */
+	const struct tailor_probe_plan *instead; /* what answers the question where the kernel has no such probe; may be NULL */
 };
 
 /* All probes; returns how many, at most TAILOR_PROBES_MAX. */

@@ -45,7 +45,7 @@ static void a_channel_smaller_than_the_events_reports_losses_and_never_garbage(v
 		int64_t rounds;
 
 		/* Read while they run: now and then, as an observer does. */
-		usleep(1000);
+		usleep(20000);
 		done = recv(pair.ping.control, &rounds, sizeof(rounds), MSG_DONTWAIT) == sizeof(rounds);
 		if (done) {
 			assert_int_equal(child_hear(&pair.pong), ROUNDS);
@@ -75,7 +75,7 @@ static void a_channel_smaller_than_the_events_reports_losses_and_never_garbage(v
 	print_message("             %llu accepted, %llu lost\n", (unsigned long long)accepted, (unsigned long long)lost);
 	assert_int_equal(accepted + lost, reserved);
 	assert_true(accepted >= SMALL / 2);
-	assert_true(lost > ROUNDS); /* two events and more a round, and room for 64 */
+	assert_true(lost > SMALL); /* two events and more a round, and room for 64 */
 	free(positions);
 	ping_pong_stop(&pair);
 	tailor_kernel_close(kernel);
