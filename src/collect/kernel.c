@@ -259,9 +259,13 @@ int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, 
 	}
 	kernel_types = btf__load_vmlinux_btf();
 	if (!kernel_types) {
-		snprintf(error, error_size, "cannot read /sys/kernel/btf/vmlinux (%s): needs a kernel with CONFIG_DEBUG_INFO_BTF=y and sysfs mounted",
-		         strerror(errno));
-		return errno == EPERM || errno == EACCES ? -EPERM : -ENOENT;
+		result = -errno;
+		if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+			result = -errno; /* libbpf tries other places too and tells only of the last */
+		snprintf(error, error_size,
+		         "cannot read /sys/kernel/btf/vmlinux: %s; needs a kernel with CONFIG_DEBUG_INFO_BTF=y and sysfs mounted",
+		         strerror(-result));
+		return result == -EPERM || result == -EACCES ? -EPERM : -ENOENT;
 	}
 	kernel = calloc(1, sizeof(*kernel));
 	if (!kernel) {

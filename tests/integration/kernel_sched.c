@@ -8,8 +8,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <tailor/timeline.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define ROUNDS 200
 
@@ -270,6 +273,20 @@ static void the_first_touch_of_memory_shows_as_a_page_fault_with_its_address(voi
 		found++;
 	}
 	assert_int_equal(found, PAGES);
+	if (tailor_kernel_missing(kernel) & TAILOR_MISSING_FAULT_TIME) {
+		print_message("             without durations, which this kernel does not allow to take\n");
+		assert_int_equal(recording_count(&recording, TAILOR_EVENT_PAGE_FAULT_END, child.pid), 0);
+	} else {
+		index = found = 0;
+		while ((event = recording_next(&recording, &index, TAILOR_EVENT_PAGE_FAULT_END, child.pid))) {
+			if (event->arg[0] < start || event->arg[0] >= start + PAGES * page)
+				continue;
+			assert_in_range(event->arg[1], 1, TAILOR_NS_PER_S);
+			assert_int_equal(event->extra, 0); /* no disk had to be read */
+			found++;
+		}
+		assert_int_equal(found, PAGES);
+	}
 	recording_free(&recording);
 	child_stop(&child);
 }
