@@ -75,7 +75,8 @@ static void a_channel_smaller_than_the_events_reports_losses_and_never_garbage(v
 	}
 	for (size_t cpu = 0; cpu < count; cpu++)
 		reserved += tailor_channel_end(&channels[cpu]);
-	print_message("             %llu accepted, %llu lost\n", (unsigned long long)accepted, (unsigned long long)lost);
+	print_message("             %llu accepted, %llu lost\n", (unsigned long long)accepted,
+	              (unsigned long long)lost);
 	assert_int_equal(accepted + lost, reserved);
 	assert_true(accepted >= SMALL / 2);
 	assert_true(lost > SMALL); /* two events and more a round, and room for 64 */
@@ -176,7 +177,8 @@ static uint32_t last_program_id(void)
 	return id;
 }
 
-/* Prints runs and ns per run of the programs loaded after `since`, and zeroes nothing: `before` holds the earlier counts. */
+/* Prints runs and ns per run of the programs loaded after `since`, and zeroes nothing: `before` holds the earlier
+ * counts. */
 static void print_costs(const char *what, uint32_t since)
 {
 	static struct {
@@ -197,8 +199,9 @@ static void print_costs(const char *what, uint32_t since)
 			uint64_t runs = info.run_cnt - before[id % 4096].runs;
 
 			if (runs > 1000)
-				print_message("             %-16s %7llu runs, %3llu ns each, %llu not run because it was running\n", info.name,
-				              (unsigned long long)runs,
+				print_message("             %-16s %7llu runs, %3llu ns each, %llu not run because it "
+				              "was running\n",
+				              info.name, (unsigned long long)runs,
 				              (unsigned long long)((info.run_time_ns - before[id % 4096].ns) / runs),
 				              (unsigned long long)info.recursion_misses);
 			before[id % 4096].ns = info.run_time_ns;
@@ -244,7 +247,8 @@ static void a_survey_names_every_probe_and_leaves_nothing_loaded(void **state)
 	for (int i = 0; i < count; i++) {
 		assert_true(probes[i].attached || !probes[i].required);
 		assert_int_equal(probes[i].attached, probes[i].reason[0] == '\0');
-		print_message("             %-20s %s\n", probes[i].name, probes[i].attached ? "works" : probes[i].reason);
+		print_message("             %-20s %s\n", probes[i].name,
+		              probes[i].attached ? "works" : probes[i].reason);
 	}
 	assert_int_equal(tailor_kernel_survey(probes, 2, error, sizeof(error)), 2);
 }
