@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
-/* Every difference between kernel versions that the programs must know, each with the versions that made it necessary. */
+/* Every difference between kernel versions that the programs must know, each with the versions that made it so. */
 #ifndef TAILOR_BPF_COMPAT_H
 #define TAILOR_BPF_COMPAT_H
 
@@ -12,10 +12,13 @@
  * True when the current task did not ask for what happens now: it only was on the CPU when an interrupt came. The
  * preemption counter would say it, but programs can read it only on kernels with CONFIG_KALLSYMS_ALL and under a name
  * that changed in 6.2 and 6.15. Where the kernel runs says it too, on x86-64:
- * - an interrupt of kernel mode, and a softirq at the end of one or of a system call, runs on the CPU's interrupt stack;
- * - an interrupt of user mode runs on the task's stack, and the entry code has put -1 where a system call's number would be.
- * Exceptions do the latter too: a wake-up inside a page fault of user mode counts as an interrupt's. That loses a waker,
- * which is better than naming a wrong one. `context` is a tracepoint program's: the kernel keeps it on the stack that it runs on.
+ * an interrupt of kernel mode, and a softirq at the end of one or of a system call, runs on the CPU's interrupt stack;
+ * an interrupt of user mode runs on the task's stack, and the entry code has put -1 where a system call's number would
+ * be.
+ *
+ * Exceptions do the latter too: a wake-up inside a page fault of user mode counts as an interrupt's. That loses a
+ * waker, which is better than naming a wrong one. `context` is a tracepoint program's argument: the kernel keeps it on
+ * the stack that it runs on.
  */
 #define TASK_STACK_BYTES_MAX 32768 /* 16 KiB, 32 KiB with CONFIG_KASAN */
 

@@ -71,8 +71,8 @@ int BPF_PROG(on_sched_wakeup_new, struct task_struct *woken)
 	return 0;
 }
 
-static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t time_ns, struct task_struct *task, uint32_t tgid,
-                                        const struct task_struct *other, uint32_t extra)
+static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t time_ns, struct task_struct *task,
+					uint32_t tgid, const struct task_struct *other, uint32_t extra)
 {
 	struct tailor_event event = {.kind = kind, .time_ns = time_ns, .extra = extra};
 

@@ -79,8 +79,8 @@ static __always_inline uint64_t tagged_request_either_end(const struct sock *sk)
 	return request ? request : tagged_request(sk, END_PROXY);
 }
 
-static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct sock *sk, uint64_t request, uint32_t sequence,
-                                       uint32_t bytes)
+static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct sock *sk, uint64_t request,
+                                       uint32_t sequence, uint32_t bytes)
 {
 	uint64_t task = bpf_get_current_pid_tgid();
 	struct tailor_event event = {.kind = kind, .time_ns = bpf_ktime_get_ns(), .request = request};
@@ -142,7 +142,7 @@ static __always_inline void written(struct sock *sk, int bytes)
 		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, sk, request, tcp->write_seq - (uint32_t)bytes, bytes);
 }
 
-/* These two (since 6.3) see every way to receive and send, io_uring and sendfile too, and cost other system calls nothing. */
+/* These two (since 6.3) see every way to receive and send, io_uring and sendfile too, and cost other calls nothing. */
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_sock_recv_length, struct sock *sk, int bytes, int flags)
 {
@@ -152,6 +152,22 @@ int BPF_PROG(on_sock_recv_length, struct sock *sk, int bytes, int flags)
 
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_sock_send_length, struct sock *sk, int bytes)
+{
+	written(sk, bytes);
+	return 0;
+}
+
+/* The same for 6.1 and 6.2, where fexit is allowed; without sendfile, which has a path of its own there. */
+SEC("fexit/tcp_recvmsg")
+int BPF_PROG(on_tcp_recvmsg, struct sock *sk, void *message, unsigned long size, int flags, int *address_length,
+             int bytes)
+{
+	received(sk, bytes, flags);
+	return 0;
+}
+
+SEC("fexit/tcp_sendmsg")
+int BPF_PROG(on_tcp_sendmsg, struct sock *sk, void *message, unsigned long size, int bytes)
 {
 	written(sk, bytes);
 	return 0;

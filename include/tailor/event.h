@@ -25,12 +25,15 @@ enum tailor_event_kind {
 
 	/* --- kernel (bpf/) --------------------------------------------------------------------- */
 
-	/* sched_waking of a traced task. pid/tid: the woken task. request: the request the *waker* was
-	 * bound to (0: none). arg[0]: waker's task, arg[1..2]: waker's comm. */
+	/* sched_waking of a traced task (or sched_wakeup_new of a new one). pid/tid: the woken task. request: the
+	 * request the *waker* was bound to (0: none). arg[0]: waker's task, arg[1..2]: waker's comm; all 0 where no task
+	 * woke it but an interrupt: a timer, a device, the network (loopback too). May stand a few us before the
+	 * SWITCH_OUT of the sleep that it ends: the sleeper had said so but had not left its CPU yet. */
 	TAILOR_EVENT_WAKEUP = 1,
-	/* A traced task got a CPU. pid/tid: that task. arg[0]: task that had the CPU before, arg[1..2]: its comm. */
+	/* A traced task got a CPU. pid/tid: that task, request: what it is bound to. arg[0]: task that had the CPU
+	 * before, arg[1..2]: its comm. */
 	TAILOR_EVENT_SWITCH_IN = 2,
-	/* A traced task lost its CPU. pid/tid: that task. extra: enum tailor_task_state it left in.
+	/* A traced task lost its CPU. pid/tid, request: as above. extra: enum tailor_task_state it left in.
 	 * arg[0]: task that took the CPU, arg[1..2]: its comm. */
 	TAILOR_EVENT_SWITCH_OUT = 3,
 	/* A fault of a traced task in user mode, at its start. arg[0]: address, arg[1]: instruction, arg[2]: x86 error code. */
@@ -48,7 +51,8 @@ enum tailor_event_kind {
 	/* A segment of a tagged connection was handed to the network device. extra and arg[0], arg[1] as above
 	 * for the sending end. tid/pid: whatever task happened to run; do not attribute by it. */
 	TAILOR_EVENT_TCP_TRANSMIT = 8,
-	/* The kernel sent a segment of a tagged connection again. Fields as for TCP_TRANSMIT. */
+	/* The kernel sent a segment of a tagged connection again. Fields as for TCP_TRANSMIT, one of which for the same
+	 * bytes comes just before. */
 	TAILOR_EVENT_TCP_RETRANSMIT = 9,
 
 	/* --- JVM (jvmagent/) ------------------------------------------------------------------- */

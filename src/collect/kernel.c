@@ -30,6 +30,7 @@ struct tailor_kernel {
 	struct tailor_bpf *bpf;
 	struct bpf_link *links[TAILOR_PROBES_MAX][TAILOR_PROBE_PROGRAMS_MAX];
 	struct tailor_probe probes[TAILOR_PROBES_MAX];
+	const struct tailor_probe_plan *chosen[TAILOR_PROBES_MAX]; /* how each is answered; NULL: not at all */
 	size_t probe_count;
 	struct mapping heads;
 	struct mapping slots;
@@ -41,10 +42,12 @@ struct tailor_kernel {
 	size_t traced_count;
 };
 
-/* The first thing libbpf complained about in this thread since it was last cleared: the later ones only repeat it less precisely. */
+/* The first thing libbpf complained about in this thread since it was last cleared: the later ones only repeat it less
+ * precisely. */
 static _Thread_local char complaint[160];
 
-static __attribute__((format(printf, 2, 0))) int keep_complaint(enum libbpf_print_level level, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0)))
+static int keep_complaint(enum libbpf_print_level level, const char *format, va_list arguments)
 {
 	if (level == LIBBPF_WARN && !complaint[0]) {
 		vsnprintf(complaint, sizeof(complaint), format, arguments);
@@ -60,7 +63,8 @@ static int fail(int error, const char *tried, char *text, size_t size)
 	return -error;
 }
 
-/* The programs see ids of the initial pid namespace; in another one the same number is a stranger. The inode is ABI (PROC_PID_INIT_INO). */
+/* The programs see ids of the initial pid namespace; in another one the same number is a stranger. The inode is ABI
+ * (PROC_PID_INIT_INO). */
 static int in_initial_pid_namespace(void)
 {
 	struct stat status;
@@ -74,24 +78,47 @@ static void set_autoload(struct tailor_kernel *kernel, const struct tailor_probe
 		bpf_program__set_autoload(bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[i]), load);
 }
 
-/* Asks for every probe and leaves in the object only the programs that the kernel will take. */
-static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_types, int optional, char *error, size_t error_size)
+/* Asks for one probe, and where the kernel has none, for what stands in for it. Returns 0 or why there is none. */
+static int choose_probe(struct tailor_kernel *kernel, size_t i, const struct tailor_probe_plan *plan,
+			const struct btf *kernel_types)
+{
+	struct tailor_probe *probe = &kernel->probes[i];
+	char ignored[sizeof(probe->reason)];
+	int result = tailor_probe_ask(plan, kernel_types, probe->reason, sizeof(probe->reason));
+
+	kernel->chosen[i] = result == 0 ? plan : NULL;
+	if (result == -ENOENT && plan->instead &&
+	    tailor_probe_ask(plan->instead, kernel_types, ignored, sizeof(ignored)) == 0) {
+		kernel->chosen[i] = plan->instead;
+		probe->name = plan->instead->name;
+		probe->reason[0] = '\0';
+		result = 0;
+	}
+	return result;
+}
+
+/* Chooses every probe and leaves in the object only the programs that the kernel will take. */
+static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_types, int optional, char *error,
+                         size_t error_size)
 {
 	const struct tailor_probe_plan *plans;
 
 	kernel->probe_count = tailor_probe_plans(&plans);
 	for (size_t i = 0; i < kernel->probe_count; i++) {
 		struct tailor_probe *probe = &kernel->probes[i];
-		int result;
+		int result = -ENOENT;
 
-		*probe = (struct tailor_probe){.name = plans[i].name, .question = plans[i].question, .required = plans[i].required};
-		if (!optional && !probe->required) {
-			snprintf(probe->reason, sizeof(probe->reason), "left out, as the kernel refused all of the programs together");
-			result = -ENOENT;
-		} else {
-			result = tailor_probe_ask(&plans[i], kernel_types, probe->reason, sizeof(probe->reason));
-		}
-		set_autoload(kernel, &plans[i], result == 0);
+		*probe = (struct tailor_probe){
+			.name = plans[i].name, .question = plans[i].question, .required = plans[i].required};
+		kernel->chosen[i] = NULL;
+		if (optional || probe->required)
+			result = choose_probe(kernel, i, &plans[i], kernel_types);
+		else
+			snprintf(probe->reason, sizeof(probe->reason),
+			         "left out, as the kernel refused all of the programs together");
+		set_autoload(kernel, &plans[i], kernel->chosen[i] == &plans[i]);
+		if (plans[i].instead)
+			set_autoload(kernel, plans[i].instead, kernel->chosen[i] == plans[i].instead);
 		if (result != 0 && probe->required) {
 			snprintf(error, error_size, "cannot trace with %s: %s", probe->name, probe->reason);
 			return result;
@@ -100,31 +127,42 @@ static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_
 	return 0;
 }
 
+/* Attaches the programs of one probe, all or none. */
+static int attach_probe(struct tailor_kernel *kernel, size_t i)
+{
+	struct tailor_probe *probe = &kernel->probes[i];
+	const struct tailor_probe_plan *plan = kernel->chosen[i];
+
+	for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX && plan->programs[j]; j++) {
+		struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[j]);
+		int result;
+
+		kernel->links[i][j] = bpf_program__attach(program);
+		if (kernel->links[i][j])
+			continue;
+		result = -errno;
+		snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-result),
+		         tailor_bpf_remedy(-result));
+		while (j-- > 0) {
+			bpf_link__destroy(kernel->links[i][j]);
+			kernel->links[i][j] = NULL;
+		}
+		return result;
+	}
+	probe->attached = 1;
+	return 0;
+}
+
 static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error_size)
 {
-	const struct tailor_probe_plan *plans;
-	size_t count = tailor_probe_plans(&plans);
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		int result = kernel->chosen[i] ? attach_probe(kernel, i) : 0;
 
-	for (size_t i = 0; i < count; i++) {
-		struct tailor_probe *probe = &kernel->probes[i];
-		int result;
-		size_t j;
-
-		if (probe->reason[0])
-			continue;
-		for (j = 0; j < TAILOR_PROBE_PROGRAMS_MAX && plans[i].programs[j]; j++) {
-			kernel->links[i][j] = bpf_program__attach(
-				bpf_object__find_program_by_name(kernel->bpf->obj, plans[i].programs[j]));
-			if (kernel->links[i][j])
-				continue;
-			result = -errno;
-			snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-result), tailor_bpf_remedy(-result));
-			if (!probe->required)
-				break;
-			snprintf(error, error_size, "cannot trace with %s: %s", probe->name, probe->reason);
+		if (result != 0 && kernel->probes[i].required) {
+			snprintf(error, error_size, "cannot trace with %s: %s", kernel->probes[i].name,
+			         kernel->probes[i].reason);
 			return result;
 		}
-		probe->attached = !probe->reason[0];
 	}
 	return 0;
 }
@@ -156,7 +194,8 @@ static int map_channels(struct tailor_kernel *kernel, size_t slots_per_cpu)
 	if (result == 0)
 		result = map_memory(kernel->bpf->maps.slots, sizeof(struct tailor_event), PROT_READ, &kernel->slots);
 	if (result == 0)
-		result = map_memory(kernel->bpf->maps.tags, sizeof(struct tailor_tag), PROT_READ | PROT_WRITE, &kernel->tags);
+		result = map_memory(kernel->bpf->maps.tags, sizeof(struct tailor_tag), PROT_READ | PROT_WRITE,
+		                    &kernel->tags);
 	if (result != 0)
 		return result;
 	kernel->channels = calloc(kernel->channel_count, sizeof(*kernel->channels));
@@ -172,8 +211,8 @@ static int map_channels(struct tailor_kernel *kernel, size_t slots_per_cpu)
 }
 
 /* Opens the object, sizes its maps and loads what `optional` and the kernel allow. */
-static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_types, size_t slots_per_cpu, int optional,
-                         char *error, size_t error_size)
+static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_types, size_t slots_per_cpu,
+                         int optional, char *error, size_t error_size)
 {
 	int result;
 
@@ -193,13 +232,14 @@ static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_
 	return result == 0 ? 0 : fail(-result, "load the BPF programs", error, error_size);
 }
 
-static int open_kernel(struct tailor_kernel *kernel, const struct btf *kernel_types, size_t slots_per_cpu, char *error, size_t error_size)
+static int open_kernel(struct tailor_kernel *kernel, const struct btf *kernel_types, size_t slots_per_cpu, char *error,
+                       size_t error_size)
 {
 	int result = load_programs(kernel, kernel_types, slots_per_cpu, 1, error, error_size);
 
 	if (result == -EINVAL || result == -EACCES || result == -ENOTSUP) {
-		/* Each optional probe was accepted with an empty program, but some real one was not: do without all of them
-		 * rather than without the required ones. */
+		/* Each optional probe was accepted with an empty program, but some real one was not: do without all of
+		 * them rather than without the required ones. */
 		tailor_bpf__destroy(kernel->bpf);
 		result = load_programs(kernel, kernel_types, slots_per_cpu, 0, error, error_size);
 	}
@@ -220,20 +260,28 @@ int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, 
 
 	libbpf_set_print(keep_complaint);
 	complaint[0] = '\0';
-	if (cpus <= 0 || slots_per_cpu == 0 || (slots_per_cpu & (slots_per_cpu - 1)) || slots_per_cpu > UINT32_MAX / (unsigned int)cpus) {
-		snprintf(error, error_size, "cannot keep %zu events per CPU: the number must be a power of two", slots_per_cpu);
+	if (cpus <= 0 || slots_per_cpu == 0 || (slots_per_cpu & (slots_per_cpu - 1)) ||
+	    slots_per_cpu > UINT32_MAX / (unsigned int)cpus) {
+		snprintf(error, error_size, "cannot keep %zu events per CPU: the number must be a power of two",
+		         slots_per_cpu);
 		return -EINVAL;
 	}
 	if (!in_initial_pid_namespace()) {
-		snprintf(error, error_size, "cannot trace from inside a pid namespace, where process ids differ from the kernel's: "
-		                            "run in the host's (docker run --pid=host, hostPID: true)");
+		snprintf(error, error_size,
+		         "cannot trace from inside a pid namespace, where process ids differ from the kernel's: "
+		         "run in the host's (docker run --pid=host, hostPID: true)");
 		return -EOPNOTSUPP;
 	}
 	kernel_types = btf__load_vmlinux_btf();
 	if (!kernel_types) {
-		snprintf(error, error_size, "cannot read /sys/kernel/btf/vmlinux (%s): needs a kernel with CONFIG_DEBUG_INFO_BTF=y and sysfs mounted",
-		         strerror(errno));
-		return errno == EPERM || errno == EACCES ? -EPERM : -ENOENT;
+		result = -errno;
+		if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
+			result = -errno; /* libbpf tries other places too and tells only of the last */
+		snprintf(error, error_size,
+		         "cannot read /sys/kernel/btf/vmlinux: %s; needs a kernel with CONFIG_DEBUG_INFO_BTF=y and "
+		         "sysfs mounted",
+		         strerror(-result));
+		return result == -EPERM || result == -EACCES ? -EPERM : -ENOENT;
 	}
 	kernel = calloc(1, sizeof(*kernel));
 	if (!kernel) {

@@ -16,7 +16,7 @@ struct tailor_kernel;
 
 /* One probe: what it answers, whether it works here, and the remedy if it does not. Strings are static or live as long as the kernel. */
 struct tailor_probe {
-	const char *name;     /* "sched_switch" */
+	const char *name;     /* "sched_switch"; on kernels without it, what stands in for it ("tcp_recvmsg" for sock_recv_length) */
 	const char *question; /* "when a thread got a CPU and who had it before" */
 	int required;
 	int attached;
@@ -28,7 +28,8 @@ struct tailor_probe {
 /*
  * Loads and attaches. slots_per_cpu: events kept per CPU, a power of two (65536 are 4 MiB).
  * Returns 0 and *ret_kernel (tailor_kernel_close() it), or a negative errno with one line in `error` that
- * names what failed and the remedy: -EPERM (rights or lockdown), -ENOENT (no BTF in /sys/kernel/btf/vmlinux), -ENOMEM, ...
+ * names what failed and the remedy: -EPERM (rights or lockdown), -ENOENT (no BTF in /sys/kernel/btf/vmlinux), -ENOMEM,
+ * -EINVAL (slots_per_cpu), -EOPNOTSUPP (this process is in a pid namespace of its own: the ids it knows are not the kernel's), ...
  * A missing optional probe is not an error.
  */
 int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, char *error, size_t error_size);
@@ -51,7 +52,10 @@ enum tailor_traced_role {
 	TAILOR_TRACED_PROXY = 2,
 };
 
-/* Starts or stops recording events of a process (thread group id). Idempotent. Returns 0 or a negative errno (-E2BIG: too many). Any thread. */
+/*
+ * Starts or stops recording events of a process (thread group id). Idempotent. Returns 0 or a negative errno (-E2BIG: more
+ * than 256). Any thread. Untrace a process that has ended: its id may become another's.
+ */
 int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_traced_role role);
 int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid);
 

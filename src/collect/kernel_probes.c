@@ -11,6 +11,20 @@
 
 #include "base/cleanup.h"
 
+static const struct tailor_probe_plan receive_by_function = {
+	.name = "tcp_recvmsg",
+	.kernel_name = "tcp_recvmsg",
+	.programs = {"on_tcp_recvmsg"},
+	.function = 1,
+};
+
+static const struct tailor_probe_plan send_by_function = {
+	.name = "tcp_sendmsg",
+	.kernel_name = "tcp_sendmsg",
+	.programs = {"on_tcp_sendmsg"},
+	.function = 1,
+};
+
 static const struct tailor_probe_plan plans[] = {
 	{
 		.name = "sched_switch",
@@ -40,7 +54,8 @@ static const struct tailor_probe_plan plans[] = {
 		.question = "which request a thread serves",
 		.kernel_name = "sock_recv_length",
 		.programs = {"on_sock_recv_length"},
-		.remedy = "needs Linux 6.3 or later",
+		.instead = &receive_by_function,
+		.remedy = "needs Linux 6.3 or later, or one that allows fentry/fexit programs",
 		.missing = TAILOR_MISSING_WRITE,
 	},
 	{
@@ -48,7 +63,8 @@ static const struct tailor_probe_plan plans[] = {
 		.question = "when the response was written, and by which thread",
 		.kernel_name = "sock_send_length",
 		.programs = {"on_sock_send_length"},
-		.remedy = "needs Linux 6.3 or later",
+		.instead = &send_by_function,
+		.remedy = "needs Linux 6.3 or later, or one that allows fentry/fexit programs",
 		.missing = TAILOR_MISSING_WRITE,
 	},
 	{
@@ -131,7 +147,8 @@ const char *tailor_bpf_remedy(int error)
 	case EPERM:
 	case EACCES:
 		if (kernel_is_locked_down())
-			return "kernel lockdown is in confidentiality mode, which forbids tracing: boot with lockdown=integrity or none";
+			return "kernel lockdown is in confidentiality mode, which forbids tracing: boot with "
+			       "lockdown=integrity or none";
 		return "needs root or CAP_BPF+CAP_PERFMON";
 	case ENOMEM: return "not enough memory for the channels: keep fewer events or raise the memory cgroup's limit";
 	case ENOSYS: return "this kernel has no bpf(2): needs CONFIG_BPF_SYSCALL=y";
@@ -152,10 +169,11 @@ static int load_trial(enum bpf_attach_type attach, __u32 type_id)
 	return fd < 0 ? -errno : fd;
 }
 
-int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason, size_t reason_size)
+int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason,
+                     size_t reason_size)
 {
 	int id = plan->function ? btf__find_by_name_kind(kernel_types, plan->kernel_name, BTF_KIND_FUNC)
-	                        : tracepoint_type(plan->kernel_name, kernel_types);
+				: tracepoint_type(plan->kernel_name, kernel_types);
 	cleanup_close int program = -1;
 	cleanup_close int link = -1;
 	int error;
@@ -175,8 +193,10 @@ int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *ker
 		error = 0;
 	}
 	if (error && plan->function)
-		snprintf(reason, reason_size, "this kernel or its hardening allows no fentry/fexit programs (%s): %s", strerror(error), plan->remedy);
+		snprintf(reason, reason_size, "this kernel or its hardening allows no fentry/fexit programs (%s): %s",
+		         strerror(error), plan->remedy);
 	else if (error)
-		snprintf(reason, reason_size, "the kernel refused it (%s): %s", strerror(error), tailor_bpf_remedy(error));
+		snprintf(reason, reason_size, "the kernel refused it (%s): %s", strerror(error),
+		         tailor_bpf_remedy(error));
 	return -error;
 }

@@ -17,6 +17,8 @@ struct tailor_probe_plan {
 	uint32_t missing;                                /* enum tailor_missing bits that follow from its absence */
 	int required;
 	int function; /* fentry/fexit of a kernel function, not a tracepoint */
+	/* What answers the question where the kernel has no such probe; NULL: nothing does. */
+	const struct tailor_probe_plan *instead;
 };
 
 /* All probes; returns how many, at most TAILOR_PROBES_MAX. */
@@ -26,9 +28,11 @@ struct btf;
 
 /*
  * Asks the kernel whether it has the probe and accepts a program there, by loading one that does nothing. Returns 0,
- * -ENOENT when the kernel does not have it, or the negative errno with which it refused; in both cases `reason` says so with the remedy.
+ * -ENOENT when the kernel does not have it, or the negative errno with which it refused; in both cases `reason` says so
+ * with the remedy.
  */
-int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason, size_t reason_size);
+int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason,
+                     size_t reason_size);
 
 /* Number of arguments of a tracepoint as BPF programs see it, or -ENOENT. */
 int tailor_probe_arguments(const char *tracepoint, const struct btf *kernel_types);

@@ -42,8 +42,9 @@ static enum fit fit_of(const uint8_t bound[16], int bound_is_ip6, const uint8_t 
 
 	if (memcmp(bound, wanted, 16) == 0)
 		return FIT_EXACT;
+	/* [::] takes IPv4 too unless it is IPV6_V6ONLY, which /proc does not tell. */
 	if (bound_is_ip6)
-		return memcmp(bound, any6, 16) == 0 ? FIT_WILDCARD6 : FIT_NONE; /* takes IPv4 too unless IPV6_V6ONLY, which /proc hides */
+		return memcmp(bound, any6, 16) == 0 ? FIT_WILDCARD6 : FIT_NONE;
 	return wants_ip4 && memcmp(bound + 12, any4, 4) == 0 ? FIT_WILDCARD4 : FIT_NONE;
 }
 
@@ -76,8 +77,8 @@ static void search_table(const char *path, int is_ip6, const uint8_t wanted[16],
 		uint8_t bound[16];
 		enum fit fit;
 
-		if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %" SCNu64, address,
-		           &bound_port, &state, &inode) != 4)
+		if (sscanf(line, " %*u: %32[0-9A-Fa-f]:%x %*[0-9A-Fa-f]:%*x %x %*x:%*x %*x:%*x %*x %*u %*u %" SCNu64,
+		           address, &bound_port, &state, &inode) != 4)
 			continue;
 		if (state != STATE_LISTEN || bound_port != port || parse_hex_address(address, is_ip6, bound) != 0)
 			continue;

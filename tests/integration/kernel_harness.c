@@ -161,7 +161,8 @@ static int by_time(const void *left, const void *right)
 	return a->sequence < b->sequence ? -1 : a->sequence > b->sequence;
 }
 
-/* Waits until the traced processes are quiet, so that no channel is read earlier than the others. Returns the events reserved. */
+/* Waits until the traced processes are quiet, so that no channel is read earlier than the others. Returns the events
+ * reserved. */
 static size_t wait_quiet(const struct recording *recording, const struct tailor_channel *channels, size_t count)
 {
 	size_t total = 0, before;
@@ -192,8 +193,10 @@ void recording_end(struct recording *recording)
 	for (size_t i = 0; i < count; i++) {
 		uint64_t end = tailor_channel_end(&channels[i]);
 
-		for (uint64_t position = recording->begin[i]; position < end && recording->count + recording->lost < total; position++) {
-			if (tailor_channel_read(&channels[i], position, &recording->events[recording->count]) == TAILOR_READ_OK)
+		for (uint64_t position = recording->begin[i];
+		     position < end && recording->count + recording->lost < total; position++) {
+			if (tailor_channel_read(&channels[i], position, &recording->events[recording->count]) ==
+			    TAILOR_READ_OK)
 				recording->count++;
 			else
 				recording->lost++;
@@ -208,7 +211,8 @@ void recording_free(struct recording *recording)
 	free(recording->events);
 }
 
-const struct tailor_event *recording_next(const struct recording *recording, size_t *index, enum tailor_event_kind kind, pid_t tid)
+const struct tailor_event *recording_next(const struct recording *recording, size_t *index, enum tailor_event_kind kind,
+                                          pid_t tid)
 {
 	while (*index < recording->count) {
 		const struct tailor_event *event = &recording->events[(*index)++];

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the tests of the kernel's recording share: the kernel opened or the reason to skip, children that are watched, what was recorded. */
+/* What the tests of the kernel's recording share: the kernel opened or the reason to skip, children that are watched,
+ * what was recorded. */
 #ifndef TAILOR_TESTS_KERNEL_HARNESS_H
 #define TAILOR_TESTS_KERNEL_HARNESS_H
 
@@ -57,8 +58,10 @@ void recording_begin(struct recording *recording, struct tailor_kernel *kernel);
 void recording_end(struct recording *recording);
 void recording_free(struct recording *recording);
 
-/* The first event at or after *index of that kind and thread (0: any), and moves *index behind it; NULL when there is none. */
-const struct tailor_event *recording_next(const struct recording *recording, size_t *index, enum tailor_event_kind kind, pid_t tid);
+/* The first event at or after *index of that kind and thread (0: any), and moves *index behind it; NULL when there is
+ * none. */
+const struct tailor_event *recording_next(const struct recording *recording, size_t *index, enum tailor_event_kind kind,
+                                          pid_t tid);
 size_t recording_count(const struct recording *recording, enum tailor_event_kind kind, pid_t pid);
 
 #endif /* TAILOR_TESTS_KERNEL_HARNESS_H */

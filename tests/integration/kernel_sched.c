@@ -8,8 +8,11 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <tailor/timeline.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "base/clock.h"
 
 #define ROUNDS 200
 
@@ -30,8 +33,9 @@ static int is_named(const struct tailor_event *event, const char *name)
 }
 
 /*
- * Walks one thread's events and fails where they cannot have happened in this order. A wake-up may stand a moment before
- * the switch-out that it ends: another CPU can wake a thread that has said it will sleep but has not left its CPU yet.
+ * Walks one thread's events and fails where they cannot have happened in this order. A wake-up may stand a moment
+ * before the switch-out that it ends: another CPU can wake a thread that has said it will sleep but has not left its
+ * CPU yet.
  */
 static void assert_consistent(const struct recording *recording, pid_t tid)
 {
@@ -68,7 +72,7 @@ static void a_traced_thread_shows_who_woke_it_and_when_it_ran_and_an_untraced_on
 
 	(void)state;
 	ping_pong_start(&pair, 200); /* long enough for ping to sleep meanwhile */
-	pin(pair.ping.pid, 0); /* together on a CPU each round has to switch from one to the other */
+	pin(pair.ping.pid, 0);       /* together on a CPU each round has to switch from one to the other */
 	pin(pair.pong.pid, 0);
 	favour(pair.ping.pid);
 	favour(pair.pong.pid);
@@ -97,12 +101,12 @@ static void a_traced_thread_shows_who_woke_it_and_when_it_ran_and_an_untraced_on
 		if (event->extra == TAILOR_TASK_SLEEPING)
 			sleeps++;
 		else
-			assert_int_equal(event->extra, TAILOR_TASK_RUNNABLE); /* pong was let in before ping could sleep */
+			assert_int_equal(event->extra, TAILOR_TASK_RUNNABLE); /* it had not come to sleep yet */
 		gave_way += event->arg[0] == TAILOR_TASK(pair.pong.pid, pair.pong.pid);
 	}
 	assert_in_range(wakeups, sleeps - 1, sleeps + 1); /* what sleeps is woken; the recording cuts at both ends */
 	assert_in_range(by_pong, ROUNDS / 2, ROUNDS + 1);
-	assert_in_range(by_pong, wakeups - 4, wakeups); /* and by pong, but for the start and the end */
+	assert_in_range(by_pong, wakeups - 4, wakeups);     /* and by pong, but for the start and the end */
 	assert_in_range(gave_way, ROUNDS / 10, ROUNDS + 2); /* other processes may come between */
 	assert_true(recording_count(&recording, TAILOR_EVENT_SWITCH_IN, pair.ping.pid) >= ROUNDS);
 	recording_free(&recording);
@@ -270,6 +274,20 @@ static void the_first_touch_of_memory_shows_as_a_page_fault_with_its_address(voi
 		found++;
 	}
 	assert_int_equal(found, PAGES);
+	if (tailor_kernel_missing(kernel) & TAILOR_MISSING_FAULT_TIME) {
+		print_message("             without durations, which this kernel does not allow to take\n");
+		assert_int_equal(recording_count(&recording, TAILOR_EVENT_PAGE_FAULT_END, child.pid), 0);
+	} else {
+		index = found = 0;
+		while ((event = recording_next(&recording, &index, TAILOR_EVENT_PAGE_FAULT_END, child.pid))) {
+			if (event->arg[0] < start || event->arg[0] >= start + PAGES * page)
+				continue;
+			assert_in_range(event->arg[1], 1, TAILOR_NS_PER_S);
+			assert_int_equal(event->extra, 0); /* no disk had to be read */
+			found++;
+		}
+		assert_int_equal(found, PAGES);
+	}
 	recording_free(&recording);
 	child_stop(&child);
 }

@@ -55,7 +55,7 @@ static void serve(int control, void *context)
 	}
 }
 
-/* `listen_at` may be a wildcard, `connect_to` is the server as the proxy knows it; its port is taken from the listener. */
+/* `listen_at` may be a wildcard, `connect_to` is the server as the proxy knows it; its port is the listener's. */
 static void connection_open(struct connection *connection, const char *listen_at, const char *connect_to)
 {
 	struct tailor_address address, own;
@@ -128,7 +128,8 @@ static uint32_t proxy_ports(const struct connection *connection)
 }
 
 /* The first event of that kind and end of the connection that carries the request. */
-static const struct tailor_event *find(const struct recording *recording, enum tailor_event_kind kind, uint32_t ports, uint64_t request)
+static const struct tailor_event *find(const struct recording *recording, enum tailor_event_kind kind, uint32_t ports,
+                                       uint64_t request)
 {
 	const struct tailor_event *event;
 	size_t index = 0;
@@ -145,7 +146,8 @@ static size_t count_socket_events(const struct recording *recording)
 	size_t count = 0;
 
 	for (size_t i = 0; i < recording->count; i++)
-		count += recording->events[i].kind >= TAILOR_EVENT_RECEIVE && recording->events[i].kind <= TAILOR_EVENT_TCP_RETRANSMIT;
+		count += recording->events[i].kind >= TAILOR_EVENT_RECEIVE &&
+		         recording->events[i].kind <= TAILOR_EVENT_TCP_RETRANSMIT;
 	return count;
 }
 
@@ -393,7 +395,8 @@ static void a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_o
 	assert_int_equal(event->arg[1], 101);
 	assert_int_equal(event->request, 62);
 	assert_in_range(event->time_ns - second->time_ns, 20 * TAILOR_NS_PER_MS, 290 * TAILOR_NS_PER_MS);
-	print_message("             left %.1f ms after it was written\n", (double)(event->time_ns - second->time_ns) / 1e6);
+	print_message("             left %.1f ms after it was written\n",
+	              (double)(event->time_ns - second->time_ns) / 1e6);
 	recording_free(&recording);
 	connection_close(&connection);
 }
@@ -440,14 +443,16 @@ int main(void)
 		cmocka_unit_test(a_peek_does_not_bind_and_a_receive_without_a_tag_unbinds),
 		cmocka_unit_test(a_wake_up_names_the_request_that_the_waker_is_bound_to),
 		cmocka_unit_test(only_a_traced_server_binds_and_the_proxys_writes_show_at_its_own_end),
-		cmocka_unit_test(a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_of_ms_after_its_write),
+		cmocka_unit_test(
+			a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_of_ms_after_its_write),
 		cmocka_unit_test(a_segment_that_is_lost_shows_as_sent_again_with_the_same_bytes),
 	};
 	int failed;
 
 	kernel = harness_open(16384);
 	if (tailor_kernel_missing(kernel) & TAILOR_MISSING_WRITE) {
-		fprintf(stderr, "skipped: this kernel has no sock_recv_length and sock_send_length tracepoints (Linux 6.3)\n");
+		fprintf(stderr,
+			"skipped: this kernel has no sock_recv_length and sock_send_length tracepoints (Linux 6.3)\n");
 		tailor_kernel_close(kernel);
 		return 77;
 	}

@@ -145,7 +145,8 @@ static void check(struct tally tally, const struct tailor_channel *channel)
 {
 	uint64_t reserved = tailor_channel_end(channel);
 
-	print_message("             %llu accepted, %llu lost\n", (unsigned long long)tally.accepted, (unsigned long long)tally.lost);
+	print_message("             %llu accepted, %llu lost\n", (unsigned long long)tally.accepted,
+	              (unsigned long long)tally.lost);
 	assert_int_equal(tally.torn, 0);
 	assert_int_equal(reserved, (uint64_t)PRODUCERS * EVENTS_PER_PRODUCER);
 	assert_int_equal(tally.accepted + tally.lost, reserved);
@@ -162,7 +163,8 @@ static void lap_with_threads(uint64_t slots)
 
 	shared->running = PRODUCERS;
 	for (unsigned int i = 0; i < PRODUCERS; i++) {
-		producers[i] = (struct producer){.channel = &channel, .shared = shared, .number = i, .hesitates = i % 2 == 0};
+		producers[i] =
+			(struct producer){.channel = &channel, .shared = shared, .number = i, .hesitates = i % 2 == 0};
 		assert_int_equal(pthread_create(&producers[i].thread, NULL, produce, &producers[i]), 0);
 	}
 	tally = read_all(&channel, shared);
@@ -189,7 +191,8 @@ static void processes_that_lap_the_reader_never_show_it_a_torn_event(void **stat
 	(void)state;
 	shared->running = PRODUCERS;
 	for (unsigned int i = 0; i < PRODUCERS; i++) {
-		producers[i] = (struct producer){.channel = &channel, .shared = shared, .number = i, .hesitates = i % 2 == 0};
+		producers[i] =
+			(struct producer){.channel = &channel, .shared = shared, .number = i, .hesitates = i % 2 == 0};
 		producers[i].process = fork();
 		assert_true(producers[i].process >= 0);
 		if (producers[i].process == 0) {
@@ -323,7 +326,9 @@ static void text_survives_a_round_trip_and_is_cut_at_the_end(void **state)
 	for (size_t i = 0; i < sizeof(text); i++)
 		text[i] = (char)('!' + i % 90);
 	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
-		size_t expected = lengths[i] < TAILOR_TEXTS_MAX * TAILOR_TEXT_BYTES ? lengths[i] : TAILOR_TEXTS_MAX * TAILOR_TEXT_BYTES;
+		size_t expected = lengths[i] < TAILOR_TEXTS_MAX * TAILOR_TEXT_BYTES
+		                          ? lengths[i]
+		                          : TAILOR_TEXTS_MAX * TAILOR_TEXT_BYTES;
 		struct tailor_event event = {.kind = TAILOR_EVENT_CLASS_LOAD, .time_ns = 7 + i};
 		uint64_t first = tailor_channel_end(&channel);
 		struct tailor_event slot = {0};
