@@ -49,15 +49,16 @@ static int parse_options(const char *text, struct options *ret_options)
 
 			errno = 0;
 			ret_options->slots = text[6] >= '0' && text[6] <= '9' ? strtoull(text + 6, &end, 10) : 0;
-			if (errno || !ret_options->slots || end != text + length || ret_options->slots < NOTIFY_SLOTS_MIN ||
-			    ret_options->slots > NOTIFY_SLOTS_MAX || (ret_options->slots & (ret_options->slots - 1))) {
-				say("%.*s: must be a power of two from %d to %llu; the JVM runs on without it", (int)length, text,
-				    NOTIFY_SLOTS_MIN, (unsigned long long)NOTIFY_SLOTS_MAX);
+			if (errno || !ret_options->slots || end != text + length ||
+			    ret_options->slots < NOTIFY_SLOTS_MIN || ret_options->slots > NOTIFY_SLOTS_MAX ||
+			    (ret_options->slots & (ret_options->slots - 1))) {
+				say("%.*s: must be a power of two from %d to %llu; the JVM runs on without it",
+				    (int)length, text, NOTIFY_SLOTS_MIN, (unsigned long long)NOTIFY_SLOTS_MAX);
 				return -EINVAL;
 			}
 		} else {
-			say("unknown option \"%.*s\", known are socket=PATH and slots=N; the JVM runs on without it", (int)length,
-			    text);
+			say("unknown option \"%.*s\", known are socket=PATH and slots=N; the JVM runs on without it",
+			    (int)length, text);
 			return -EINVAL;
 		}
 		text += length;
@@ -78,8 +79,8 @@ static void enable(jvmtiEnv *jvmti, const jvmtiEvent *events, size_t count)
 }
 
 /*
- * In the live phase. Not sooner, although classes are loaded before: a class file hook that is on while the VM starts makes it
- * give up parts of its class data archive, and nothing can be served yet.
+ * In the live phase. Not sooner, although classes are loaded before: a class file hook that is on while the VM starts
+ * makes it give up parts of its class data archive, and nothing can be served yet.
  */
 static void start(jvmtiEnv *jvmti)
 {
@@ -103,8 +104,8 @@ static void start(jvmtiEnv *jvmti)
 	}
 	result = perfdata_open();
 	if (result == -ENOENT)
-		say("no perf-data in shared memory (-XX:-UsePerfData or -XX:+PerfDisableSharedMem): collectors and causes will read "
-		    "unknown");
+		say("no perf-data in shared memory (-XX:-UsePerfData or -XX:+PerfDisableSharedMem): collectors "
+		    "and causes will read unknown");
 	else if (result < 0)
 		say("perf-data of an unknown form: collectors and causes will read unknown");
 	class_events_open();
@@ -157,7 +158,7 @@ static jvmtiEnv *prepare(JavaVM *vm)
 	if (error == JVMTI_ERROR_NONE)
 		error = (*jvmti)->SetEventCallbacks(jvmti, &callbacks, sizeof(callbacks));
 	if (error != JVMTI_ERROR_NONE) {
-		say("this JVM refuses garbage collection or class events (JVMTI error %d); it runs on without the agent", error);
+		say("this JVM refuses garbage collection or class events (JVMTI error %d); it runs on without us", error);
 		(*jvmti)->DisposeEnvironment(jvmti);
 		return NULL;
 	}

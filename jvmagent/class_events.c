@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A class's way on one thread: its file is at hand (hook), it is defined (load), it is linked (prepare). Classes nest: while B is
- * being defined its superclass A passes all of that on the same thread, and a definition may fail and leave only its hook
- * behind. So each thread keeps its latest hooks and loads by the hash of the class's name, and a duration is stated only
- * where both ends have the same name.
+ * A class's way on one thread: its file is at hand (hook), it is defined (load), it is linked (prepare). Classes nest:
+ * while B is being defined its superclass A passes all of that on the same thread, and a definition may fail and leave
+ * only its hook behind. So each thread keeps its latest hooks and loads by the hash of the class's name, and a duration
+ * is stated only where both ends have the same name.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -30,8 +30,9 @@ struct thread_classes {
 };
 
 /*
- * A key rather than __thread: thread-local storage of a library can only be had at once (a place that others may have used up,
- * and then the JVM does not start) or on first use (where glibc aborts without memory). Here no memory means no durations.
+ * A key rather than __thread: thread-local storage of a library can only be had at once (a place that others may have
+ * used up, and then the JVM does not start) or on first use (where glibc aborts without memory). Here no memory means
+ * no durations.
  */
 static pthread_key_t classes_key;
 static int have_key;
@@ -100,8 +101,9 @@ static uint64_t pop(struct pending *pending, uint64_t name, uint64_t now_ns)
 }
 
 /*
- * "Ljava/lang/String;" to "java.lang.String" in place; ret_length is cut to what an event can hold. A hidden class has a dot before
- * its suffix (JVMTI, GetClassSignature) where Class.getName() has a slash. Arrays are never loaded with an event.
+ * "Ljava/lang/String;" to "java.lang.String" in place; ret_length is cut to what an event can hold. A hidden class has
+ * a dot before its suffix (JVMTI, GetClassSignature) where Class.getName() has a slash. Arrays are never loaded with an
+ * event.
  */
 static const char *readable_name(char *signature, size_t *ret_length)
 {
@@ -126,8 +128,9 @@ static uint64_t signature_hash(const char *signature)
 	return length >= 2 && signature[0] == 'L' ? hash(signature + 1, length - 2) : hash(signature, length);
 }
 
-void JNICALL class_file_at_hand(jvmtiEnv *jvmti, JNIEnv *jni, jclass redefined, jobject loader, const char *name, jobject domain,
-                                jint length, const unsigned char *bytes, jint *ret_length, unsigned char **ret_bytes)
+void JNICALL class_file_at_hand(jvmtiEnv *jvmti, JNIEnv *jni, jclass redefined, jobject loader, const char *name,
+                                jobject domain, jint length, const unsigned char *bytes, jint *ret_length,
+                                unsigned char **ret_bytes)
 {
 	struct thread_classes *classes;
 

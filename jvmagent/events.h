@@ -9,24 +9,25 @@
 #include <unistd.h>
 
 /*
- * gc_events.c: GarbageCollectionStart and -Finish. On the VM Thread inside a safepoint, where every thread of the server waits
- * for us: no JNI, no JVMTI, no lock, no allocation, no log.
+ * gc_events.c: GarbageCollectionStart and -Finish. On the VM Thread inside a safepoint, where every thread of the
+ * server waits for us: no JNI, no JVMTI, no lock, no allocation, no log.
  */
 void JNICALL gc_started(jvmtiEnv *jvmti);
 void JNICALL gc_finished(jvmtiEnv *jvmti);
 
 /* class_events.c: how long the VM took to define a class, and then to link it. On the loading thread. */
-void JNICALL class_file_at_hand(jvmtiEnv *jvmti, JNIEnv *jni, jclass redefined, jobject loader, const char *name, jobject domain,
-                                jint length, const unsigned char *bytes, jint *ret_length, unsigned char **ret_bytes);
+void JNICALL class_file_at_hand(jvmtiEnv *jvmti, JNIEnv *jni, jclass redefined, jobject loader, const char *name,
+                                jobject domain, jint length, const unsigned char *bytes, jint *ret_length,
+                                unsigned char **ret_bytes);
 void JNICALL class_loaded(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass class);
 void JNICALL class_prepared(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass class);
 /* Before the callbacks are turned on. Returns 0 or a negative errno (durations are then all unknown). */
 int class_events_open(void);
 
 /*
- * thread_events.c: which kernel thread is which Java thread. On the thread itself. A channel forgets, so a reader that came late
- * or looked away may not find a thread's start any more; it falls back to the thread's comm in /proc, which HotSpot sets to the
- * (shortened) Java name, as it must for threads older than the agent.
+ * thread_events.c: which kernel thread is which Java thread. On the thread itself. A channel forgets, so a reader that
+ * came late or looked away may not find a thread's start any more; it falls back to the thread's comm in /proc, which
+ * HotSpot sets to the (shortened) Java name, as it must for threads older than the agent.
  */
 void JNICALL thread_started(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread);
 void JNICALL thread_ended(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread);

@@ -143,7 +143,9 @@ static int connect_to_proxy(void)
 	if (fd < 0)
 		return -errno;
 	/* Non-blocking: with a full backlog it is EAGAIN at once, never a connection in progress (unix(7)). */
-	result = connect(fd, (const struct sockaddr *)&notify.address, sizeof(notify.address)) < 0 ? -errno : send_hello(fd);
+	result = connect(fd, (const struct sockaddr *)&notify.address, sizeof(notify.address)) < 0 ? -errno : 0;
+	if (result == 0)
+		result = send_hello(fd);
 	if (result < 0) {
 		close(fd);
 		return result;
@@ -154,8 +156,8 @@ static int connect_to_proxy(void)
 /* A proxy that is not there, or not yet reading, is the normal course of things; anything else a person must mend. */
 static int worth_saying(int error)
 {
-	return error != -ENOENT && error != -ECONNREFUSED && error != -EAGAIN && error != -EPIPE && error != -ECONNRESET &&
-	       error != -EINTR;
+	return error != -ENOENT && error != -ECONNREFUSED && error != -EAGAIN && error != -EPIPE &&
+	       error != -ECONNRESET && error != -EINTR;
 }
 
 static int lose_proxy(int fd)
@@ -191,8 +193,9 @@ static void *run(void *unused)
 		proxy = (struct pollfd){.fd = fd, .events = POLLIN | POLLRDHUP}; /* a negative fd is skipped */
 		/* Without a proxy nobody looks at the heartbeat. */
 		if (poll(&proxy, 1, fd < 0 ? TAILOR_JVM_RECONNECT_MS : TAILOR_JVM_HEARTBEAT_MS) < 0)
-			clock_nanosleep(CLOCK_MONOTONIC, 0, &(struct timespec){.tv_nsec = TAILOR_JVM_HEARTBEAT_MS * 1000000}, NULL);
-		/* The connection is silent in both directions: whatever there is to read is its end, or not our proxy. */
+			clock_nanosleep(CLOCK_MONOTONIC, 0,
+			                &(struct timespec){.tv_nsec = TAILOR_JVM_HEARTBEAT_MS * 1000000}, NULL);
+		/* The connection is silent in both directions: what there is to read is its end, or not our proxy. */
 		if (fd >= 0 && proxy.revents) {
 			fd = lose_proxy(fd);
 			connect_at_ns = clock_ns() + TAILOR_JVM_RECONNECT_MS * NS_PER_MS;
@@ -227,7 +230,10 @@ static int start_thread(void)
 	return 0;
 }
 
-/* Memory that nobody can truncate under the JVM (that would be SIGBUS in a callback) and that is there before the first pause. */
+/*
+ * Memory that nobody can truncate under the JVM (that would be SIGBUS in a callback) and that is there before the first
+ * pause.
+ */
 static int create_memory(uint64_t bytes, const char **ret_what)
 {
 	void *memory;

@@ -27,9 +27,9 @@ static inline uint64_t clock_ns(void)
 }
 
 /*
- * Creates memory and eventfds and starts the thread, which connects to the proxy's socket at `path` (copied) for as long as
- * the JVM lives. Once per process, before any other function here. Returns 0, or a negative errno with what failed in
- * *ret_what (static text); nothing is left behind then.
+ * Creates memory and eventfds and starts the thread, which connects to the proxy's socket at `path` (copied) for as
+ * long as the JVM lives. Once per process, before any other function here. Returns 0, or a negative errno with what
+ * failed in *ret_what (static text); nothing is left behind then.
  */
 int notify_open(const char *path, uint64_t slots, const char **ret_what);
 
@@ -37,14 +37,14 @@ int notify_open(const char *path, uint64_t slots, const char **ret_what);
 struct tailor_jvm_page *notify_page(void);
 
 /*
- * Writes one event of the calling thread `tid` at time_ns: kind, arg and extra as the caller set them, the rest is filled in
- * here. Any thread; never blocks, allocates or takes a lock.
+ * Writes one event of the calling thread `tid` at time_ns: kind, arg and extra as the caller set them, the rest is
+ * filled in here. Any thread; never blocks, allocates or takes a lock.
  */
 void notify_event(struct tailor_event *event, uint32_t tid, uint64_t time_ns, const char *text, uint64_t text_length);
 
 /*
- * Publishes a state that began at since_ns, unless the JVM is gone already: a last collection may run beside VMDeath. Any
- * thread; never blocks.
+ * Publishes a state that began at since_ns, unless the JVM is gone already: a last collection may run beside VMDeath.
+ * Any thread; never blocks.
  */
 void notify_state(enum tailor_jvm_state state, uint64_t since_ns);
 
@@ -55,8 +55,8 @@ void notify_wake(void);
 void notify_gone(void);
 
 /*
- * One line "tailor-agent: ..." on stderr, unless stderr is a pipe that is full: a line lost is better than a JVM that waits.
- * Never from a GC callback.
+ * One line "tailor-agent: ..." on stderr, unless stderr is a pipe that is full: a line lost is better than a JVM that
+ * waits. Never from a GC callback.
  */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 

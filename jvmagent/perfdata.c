@@ -6,9 +6,10 @@
  *   the previous Finish tells who worked. A Serial young collection that turns into a full one is one pause with both.
  *   Shenandoah's two collectors count phases, concurrent ones too, and say nothing about a pause.
  * - sun.gc.cause is the cause at Finish, except with Serial and Parallel of JDK 17: there the cause is taken back just
- *   before Finish and stands in sun.gc.lastCause. Parallel of JDK 17 may besides turn a young collection into a full one
- *   and call the full one's cause "Ergonomics", of which nothing is left at Finish: whether it did is unknown. During the pauses of a concurrent G1 cycle (remark, cleanup) it is
- *   "No GC": the cause is unknown. Generational ZGC's minor and major cycles overlap and share the one cause: unknown.
+ *   before Finish and stands in sun.gc.lastCause. Parallel of JDK 17 may besides turn a young collection into a full
+ *   one and call the full one's cause "Ergonomics", of which nothing is left at Finish: whether it did is unknown.
+ * - During the pauses of a concurrent G1 cycle (remark, cleanup) sun.gc.cause is "No GC": the cause is unknown.
+ * - Generational ZGC's minor and major cycles overlap and share the one cause: unknown.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -23,8 +24,8 @@
 #define CAUSE_BYTES_MAX 80
 
 enum cause_rule {
-	CAUSE_CURRENT,         /* sun.gc.cause */
-	CAUSE_CURRENT_OR_LAST, /* sun.gc.cause, or sun.gc.lastCause when that is taken back already */
+	CAUSE_CURRENT,          /* sun.gc.cause */
+	CAUSE_CURRENT_OR_LAST,  /* sun.gc.cause, or sun.gc.lastCause when that is taken back already */
 	CAUSE_CURRENT_OR_ASKED, /* the same, but of sun.gc.lastCause only what cannot have been renamed */
 	CAUSE_UNKNOWN,
 };
@@ -108,7 +109,8 @@ static int find_mapping(const char **ret_base, size_t *ret_size)
 
 		if (!strstr(line, "/hsperfdata_"))
 			continue;
-		if (sscanf(line, "%lx-%lx %c%*c%*c%c", &start, &end, &readable, &shared) != 4 || readable != 'r' || shared != 's')
+		if (sscanf(line, "%lx-%lx %c%*c%*c%c", &start, &end, &readable, &shared) != 4 || readable != 'r' ||
+		    shared != 's')
 			continue;
 		*ret_base = (const char *)start;
 		*ret_size = end - start;
@@ -172,7 +174,8 @@ static void take_entry(const char *base, const struct entry *entry, int32_t at)
 			perfdata.cause = text;
 		else if (strcmp(name, "sun.gc.lastCause") == 0)
 			perfdata.last_cause = text;
-		else if (sscanf(name, "sun.gc.collector.%u.name%n", &index, &end) == 1 && end && !name[end] && index < COLLECTORS_MAX)
+		else if (sscanf(name, "sun.gc.collector.%u.name%n", &index, &end) == 1 && end && !name[end] &&
+		         index < COLLECTORS_MAX)
 			name_collector(index, &text);
 	} else if (entry->type == 'J' && entry->vector_length == 0) {
 		const void *value = base + at + entry->data_offset;
@@ -188,8 +191,9 @@ static int entry_is_sound(const char *base, const struct entry *entry, int32_t a
 {
 	int64_t value_bytes = entry->vector_length == 0 ? 8 : entry->vector_length;
 
-	return entry->vector_length >= 0 && entry->name_offset >= (int32_t)sizeof(*entry) && entry->name_offset < entry->length &&
-	       entry->data_offset >= (int32_t)sizeof(*entry) && entry->data_offset + value_bytes <= entry->length &&
+	return entry->vector_length >= 0 && entry->name_offset >= (int32_t)sizeof(*entry) &&
+	       entry->name_offset < entry->length && entry->data_offset >= (int32_t)sizeof(*entry) &&
+	       entry->data_offset + value_bytes <= entry->length &&
 	       memchr(base + at + entry->name_offset, 0, (size_t)(entry->length - entry->name_offset));
 }
 
@@ -208,11 +212,13 @@ int perfdata_open(void)
 	if (size < sizeof(prologue))
 		return -EPROTO;
 	memcpy(&prologue, base, sizeof(prologue));
-	if (memcmp(prologue.magic, MAGIC_BYTES, 4) != 0 || prologue.byte_order != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) ||
-	    prologue.major != 2 || prologue.used < 0 || (size_t)prologue.used > size)
+	if (memcmp(prologue.magic, MAGIC_BYTES, 4) != 0 ||
+	    prologue.byte_order != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__) || prologue.major != 2 ||
+	    prologue.used < 0 || (size_t)prologue.used > size)
 		return -EPROTO;
 
-	/* Counters are only ever appended, so those found stay where they are. The collectors' exist since the heap does. */
+	/* Counters are only ever appended, so those found stay where they are. The collectors' exist since the heap
+	 * does. */
 	at = prologue.entry_offset;
 	for (int32_t i = 0; i < prologue.entries; i++) {
 		struct entry entry;
@@ -228,7 +234,8 @@ int perfdata_open(void)
 	}
 	for (int i = 0; i < COLLECTORS_MAX; i++)
 		if (perfdata.collector[i].invocations)
-			perfdata.collector[i].seen = __atomic_load_n(perfdata.collector[i].invocations, __ATOMIC_RELAXED);
+			perfdata.collector[i].seen =
+			        __atomic_load_n(perfdata.collector[i].invocations, __ATOMIC_RELAXED);
 	return perfdata.cause.bytes ? 0 : -EPROTO;
 }
 

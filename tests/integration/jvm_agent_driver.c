@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A proxy that only watches: opens the hub at argv[1] and prints one line per thing that happens, fields separated by '|',
- * for jvm_agent.py to judge. Ends at the end of its standard input. Uses waker 0 as a worker would.
+ * A proxy that only watches: opens the hub at argv[1] and prints one line per thing that happens, fields separated by
+ * '|', for jvm_agent.py to judge. Ends at the end of its standard input. Uses waker 0 as a worker would.
  *
  *   listening | attached PID OWN_PID SLOTS | detached PID | refused PID REASON | lost FROM COUNT
  *   event POSITION KIND TIME CPU PID TID ARG0 ARG1 TEXT
@@ -43,7 +43,8 @@ static void print_event(const struct tailor_channel *channel, uint64_t position,
 		struct tailor_text line;
 		struct tailor_event slot;
 
-		if (tailor_channel_read(channel, position + 1 + i, &slot) != TAILOR_READ_OK || slot.kind != TAILOR_EVENT_TEXT)
+		if (tailor_channel_read(channel, position + 1 + i, &slot) != TAILOR_READ_OK ||
+		    slot.kind != TAILOR_EVENT_TEXT)
 			break;
 		memcpy(&line, &slot, sizeof(line));
 		if (line.length > TAILOR_TEXT_BYTES)
@@ -53,8 +54,8 @@ static void print_event(const struct tailor_channel *channel, uint64_t position,
 	}
 	text[length] = 0;
 	printf("event|%" PRIu64 "|%s|%" PRIu64 "|%u|%u|%u|%" PRIu64 "|%" PRIu64 "|%s\n", position,
-	       tailor_event_kind_name((enum tailor_event_kind)event->kind), event->time_ns, event->cpu, event->pid, event->tid,
-	       event->arg[0], event->arg[1], text);
+	       tailor_event_kind_name((enum tailor_event_kind)event->kind), event->time_ns, event->cpu, event->pid,
+	       event->tid, event->arg[0], event->arg[1], text);
 }
 
 static void read_channel(void)
@@ -117,14 +118,18 @@ static int sleep_as_worker(struct tailor_jvm_hub *hub)
 	                       {.fd = tailor_jvm_hub_fd(hub), .events = POLLIN},
 	                       {.fd = watched.jvm ? watched.jvm->wakers[0] : -1, .events = POLLIN}};
 	uint32_t *sleeping = watched.jvm ? &watched.jvm->page->waker[0].sleeping : NULL;
+	int timeout_ms = 50;
 	char input[64];
 	uint64_t wakes;
 
 	if (sleeping) {
-		__atomic_store_n(sleeping, 1, __ATOMIC_SEQ_CST);
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		uint64_t before = __atomic_load_n(&watched.jvm->page->state, __ATOMIC_RELAXED);
+
+		__atomic_exchange_n(sleeping, 1, __ATOMIC_SEQ_CST);
+		if (__atomic_load_n(&watched.jvm->page->state, __ATOMIC_SEQ_CST) != before)
+			timeout_ms = 0;
 	}
-	poll(fds, 3, 50);
+	poll(fds, 3, timeout_ms);
 	if (sleeping)
 		__atomic_store_n(sleeping, 0, __ATOMIC_RELAXED);
 	if ((fds[2].revents & POLLIN) && read(fds[2].fd, &wakes, sizeof(wakes)) == sizeof(wakes)) {

@@ -144,7 +144,8 @@ static void a_failed_definition_does_not_count_for_the_next(void **state)
 static void a_hook_for_a_redefinition_or_without_a_name_is_no_load(void **state)
 {
 	(void)state;
-	class_file_at_hand(&jvmti, NULL, (jclass)(uintptr_t)"Lre/Defined;", NULL, "re/Defined", NULL, 0, NULL, NULL, NULL);
+	class_file_at_hand(&jvmti, NULL, (jclass)(uintptr_t) "Lre/Defined;", NULL, "re/Defined", NULL, 0, NULL, NULL,
+	                   NULL);
 	assert_int_equal(load("Lre/Defined;"), 0);
 	hook(NULL);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The agent's reading of perf-data, with files written here: what JDK 17 and 25 really write is tested with real ones. */
+/* The agent's reading of perf-data, with files written here: what JDK 17 and 25 really write is tested with real ones.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -225,7 +226,8 @@ static void files_of_another_form_are_refused(void **state)
 	static const struct {
 		int offset;
 		int32_t value;
-	} breaks[] = {{0, 0}, {4, 0x01000201 - 1}, {4, 0x01000301}, {8, -1}, {8, FILE_BYTES + 1}, {24, -4}, {24, FILE_BYTES}, {24, 8}, {28, 0}, {28, -1}};
+	} breaks[] = {{0, 0},   {4, 0x01000201 - 1}, {4, 0x01000301}, {8, -1}, {8, FILE_BYTES + 1},
+	              {24, -4}, {24, FILE_BYTES},    {24, 8},         {28, 0}, {28, -1}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {
@@ -249,7 +251,8 @@ static void entries_that_reach_outside_are_skipped(void **state)
 	static const struct {
 		int offset;
 		int32_t value;
-	} breaks[] = {{0, 0}, {0, -1}, {0, INT32_MAX}, {4, 0}, {4, -8}, {4, 4096}, {4, INT32_MIN}, {8, -1}, {8, 41}, {8, INT32_MAX}, {16, 0}, {16, -1}, {16, 119}, {16, INT32_MAX}};
+	} breaks[] = {{0, 0},  {0, -1}, {0, INT32_MAX}, {4, 0},  {4, -8},  {4, 4096}, {4, INT32_MIN},
+	              {8, -1}, {8, 41}, {8, INT32_MAX}, {16, 0}, {16, -1}, {16, 119}, {16, INT32_MAX}};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(breaks) / sizeof(breaks[0]); i++) {

@@ -256,6 +256,7 @@ static void a_page_that_changes_later_changes_no_size(void **state)
 }
 
 /* Each breaks one thing of a good offer. */
+/* clang-format off */
 static void break_hello_magic(struct offer *o) { o->hello.magic++; }
 static void break_hello_version(struct offer *o) { o->hello.version++; }
 static void break_hello_short(struct offer *o) { o->hello_bytes--; }
@@ -288,17 +289,19 @@ static void break_slots_in_page(struct offer *o) { o->page.slots_offset = 64; }
 static void break_slots_unaligned(struct offer *o) { o->page.slots_offset += 8; }
 static void break_waker_blocks(struct offer *o) { o->waker_flags = 0; }
 static void break_waker_kind(struct offer *o) { o->last_waker_is_pipe = 1; }
+/* clang-format on */
 
 static void broken_offers_are_refused_and_leave_nothing_open(void **state)
 {
 	static void (*const breaks[])(struct offer *) = {
-	        break_hello_magic,    break_hello_version,  break_hello_short,    break_hello_long,      break_no_descriptors,
-	        break_one_missing,    break_one_too_many,   break_many_too_many,  break_unsealed,        break_only_grow_sealed,
-	        break_memory_smaller, break_memory_bigger,  break_hello_tiny,     break_hello_huge,      break_page_magic,
-	        break_page_version,   break_page_pid,       break_page_bytes,     break_slots_odd,       break_slots_none,
-	        break_slots_too_many, break_slots_overflow, break_head_in_page,   break_head_unaligned,  break_head_outside,
-	        break_head_far_outside, break_head_in_slots, break_slots_outside, break_slots_in_page,   break_slots_unaligned,
-	        break_waker_blocks,   break_waker_kind,
+	        break_hello_magic,    break_hello_version,    break_hello_short,    break_hello_long,
+	        break_no_descriptors, break_one_missing,      break_one_too_many,   break_many_too_many,
+	        break_unsealed,       break_only_grow_sealed, break_memory_smaller, break_memory_bigger,
+	        break_hello_tiny,     break_hello_huge,       break_page_magic,     break_page_version,
+	        break_page_pid,       break_page_bytes,       break_slots_odd,      break_slots_none,
+	        break_slots_too_many, break_slots_overflow,   break_head_in_page,   break_head_unaligned,
+	        break_head_outside,   break_head_far_outside, break_head_in_slots,  break_slots_outside,
+	        break_slots_in_page,  break_slots_unaligned,  break_waker_blocks,   break_waker_kind,
 	};
 	struct tailor_jvm_hub *hub = new_hub();
 
