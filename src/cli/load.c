@@ -265,7 +265,9 @@ static int run_load(struct load_arguments *arguments)
 	else if (tailor_load_print_json(stdout, arguments->url, load, &total) < 0)
 		snprintf(error, sizeof(error), "cannot write the report to standard output");
 	if (total.good == 0 && error[0] == '\0')
-		snprintf(error, sizeof(error), "no request succeeded; is a server there? try: curl -v '%.200s'", arguments->url);
+		snprintf(error, sizeof(error), "no request succeeded%s%s; is the right server there? try: curl -v '%.200s'",
+		         total.connect_error ? ", last answer: " : "", total.connect_error ? strerror(total.connect_error) : "",
+		         arguments->url);
 	else if (error[0] == '\0')
 		result = TAILOR_EXIT_DONE;
 end:

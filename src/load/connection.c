@@ -90,7 +90,7 @@ void connection_open(struct worker *worker, uint64_t now_ns)
 	/* Blocking: io_uring itself waits for the socket, and would not for a non-blocking one. */
 	connection->fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (connection->fd < 0) {
-		worker_connect_failed(worker, now_ns);
+		worker_connect_failed(worker, -errno, now_ns);
 		return;
 	}
 	(void)setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -280,7 +280,7 @@ static void connected(struct worker *worker, struct connection *connection, int 
 {
 	if (result < 0) {
 		connection_close(worker, connection);
-		worker_connect_failed(worker, now_ns);
+		worker_connect_failed(worker, result, now_ns);
 		return;
 	}
 	worker->retry_wait_ns = 0;

@@ -93,6 +93,7 @@ struct tailor_load_result {
 	uint64_t good;   /* complete, 2xx or 3xx */
 	uint64_t bad;    /* complete, another status */
 	uint64_t failed[TAILOR_LOAD_FAILURES];
+	int connect_error; /* errno of the last connection that could not be made; 0 when all could */
 	struct tailor_histogram *response; /* since due */
 	struct tailor_histogram *service;  /* since sent */
 	struct tailor_histogram *late;     /* the generator's own fault: when it took up the request, since due */

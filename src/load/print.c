@@ -2,6 +2,7 @@
 #include "load/print.h"
 
 #include <inttypes.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -94,8 +95,12 @@ void tailor_load_print_total(FILE *out, const char *url, const struct tailor_loa
 			continue;
 		fprintf(out, "%s%" PRIu64 " %s", first ? ": " : ", ", total->failed[i],
 		        tailor_load_failure_name((enum tailor_load_failure)i));
+		if (i == TAILOR_LOAD_NO_CONNECTION && total->connect_error)
+			fprintf(out, " (%s)", strerror(total->connect_error));
 		first = 0;
 	}
+	if (failed > 0)
+		fputs("\nthe failed ones are not in the times below", out);
 	fprintf(out, "\n\n%-13s%9s%9s%9s%9s%9s%9s%9s%9s\n", "", "p50", "p90", "p95", "p99", "p99.9", "p99.99", "max",
 	        "mean");
 	print_times(out, "response time", total->response, "since due");

@@ -72,6 +72,8 @@ void tailor_load_result_merge(struct tailor_load_result *into, const struct tail
 	tailor_histogram_merge(into->response, from->response);
 	tailor_histogram_merge(into->service, from->service);
 	tailor_histogram_merge(into->late, from->late);
+	if (from->connect_error)
+		into->connect_error = from->connect_error;
 	if (from->until_ns > into->until_ns)
 		into->until_ns = from->until_ns;
 	for (size_t i = 0; i < from->slow_count; i++)

@@ -126,8 +126,9 @@ static void fail_queue(struct worker *worker, enum tailor_load_failure failure)
 		worker_failed(worker, worker->queue_head++, failure);
 }
 
-void worker_connect_failed(struct worker *worker, uint64_t now_ns)
+void worker_connect_failed(struct worker *worker, int error, uint64_t now_ns)
 {
+	worker->current->connect_error = -error;
 	if (has_queue(worker))
 		worker_failed(worker, worker->queue_head++, TAILOR_LOAD_NO_CONNECTION);
 	if (now_ns < worker->retry_at_ns)

@@ -115,8 +115,8 @@ void *worker_run(void *worker);
 /* Accounts for the end of a request. */
 void worker_answered(struct worker *worker, const struct connection *connection, uint64_t now_ns);
 void worker_failed(struct worker *worker, uint64_t number, enum tailor_load_failure failure);
-/* A new connection could not be made. */
-void worker_connect_failed(struct worker *worker, uint64_t now_ns);
+/* A new connection could not be made; error is a negative errno. */
+void worker_connect_failed(struct worker *worker, int error, uint64_t now_ns);
 
 /* connection.c */
 void connection_list_remove(struct connection_list *list, struct connection *connection);
