@@ -29,7 +29,7 @@
 #include "http1/http1.h"
 #include "proxy/proxy.h"
 
-#define SLOTS (1u << 17)
+#define SLOTS (1u << 19)
 
 static struct tailor_proxy *proxy;
 static struct tailor_proxy_options options;

@@ -64,7 +64,7 @@ class Server:
                 await writer.drain()
                 if style == 2:
                     break
-        except (asyncio.IncompleteReadError, ConnectionError):
+        except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
             pass
         finally:
             writer.close()
