@@ -134,6 +134,8 @@ void pause_attach(struct worker *worker, unsigned int index, struct tailor_jvm_p
 	server->state = load_state(server);
 	__atomic_store_n(&worker->counters.server[index].agent, 1, __ATOMIC_RELAXED);
 	read_waker(worker, index);
+	/* It may be in a collection already, and would wake nobody until that ends. */
+	pause_look(worker);
 }
 
 bool pause_detach(struct worker *worker, unsigned int index)

@@ -6,7 +6,7 @@
  *   status            counters as one line of JSON
  *   events            "KIND request extra time_ns pid tid arg0 arg1 arg2 text" of what came since the last time
  *   tags              "port server server_port request" of entries in use
- *   claim PORT        makes a tag entry somebody else's
+ *   claim             makes all free tag entries somebody else's
  *   attach S          gives server S a JVM that runs
  *   detach S
  *   pause S, resume S
@@ -29,7 +29,7 @@
 #include "http1/http1.h"
 #include "proxy/proxy.h"
 
-#define SLOTS (1u << 17)
+#define SLOTS (1u << 19)
 
 static struct tailor_proxy *proxy;
 static struct tailor_proxy_options options;
@@ -169,7 +169,12 @@ static void run(const char *command, unsigned int argument)
 	} else if (strcmp(command, "tags") == 0) {
 		print_tags();
 	} else if (strcmp(command, "claim") == 0) {
-		options.tags[argument].server_port = 1;
+		for (unsigned int port = 1; port < TAILOR_TAGS; port++) {
+			uint16_t free_entry = 0;
+
+			__atomic_compare_exchange_n(&options.tags[port].server_port, &free_entry, 1, 0, __ATOMIC_ACQ_REL,
+			                            __ATOMIC_RELAXED);
+		}
 	} else if (strcmp(command, "swap") == 0) {
 		printf("%d\n", tailor_proxy_swap(proxy));
 	} else if (strcmp(command, "attach") == 0) {

@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Two servers whose JVMs stop: who answers, who does not, and what is counted."""
+import threading
+import time
+
+from proxy_harness import *
+
+
+class Pair:
+    """Two servers that wait for their test's permission to answer, and a proxy before them with both JVMs attached."""
+
+    def __init__(self, **options):
+        self.gate = [threading.Event(), threading.Event()]
+        self.closed = [threading.Event(), threading.Event()]
+        self.backend = [Backend(lambda r, c, i=i: self.answer(r, c, i)) for i in (0, 1)]
+        self.proxy = Proxy(*self.backend, **options)
+        for server in (0, 1):
+            self.proxy.command(f"attach {server}")
+
+    def answer(self, request, connection, server):
+        if request.target.startswith("/gated"):
+            assert self.gate[server].wait(10)
+        if request.target.startswith("/begun"):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" + b"%d" % server * 5)
+            assert self.gate[server].wait(10)
+            return b"%d" % server * 5
+        if request.target.startswith("/headless"):
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Le")
+            assert self.gate[server].wait(10)
+            return b"ngth: 1\r\n\r\n%d" % server
+        return ok(b"%d" % server)
+
+    def send(self, text="GET /gated HTTP/1.1\r\nHost: x\r\n\r\n", body=b"", at=0):
+        before = len(self.backend[at].requests)
+        client = self.proxy.connect()
+        client.send(text.encode() + body)
+        until(lambda: len(self.backend[at].requests) > before, f"the request reaches server {at}")
+        return client
+
+    def arrives(self, server, count=1):
+        until(lambda: len(self.backend[server].requests) >= count, f"the request reaches server {server}")
+
+    def __enter__(self):
+        self.proxy.__enter__()
+        return self
+
+    def __exit__(self, *error):
+        for gate in self.gate:
+            gate.set()
+        self.proxy.__exit__(*error)
+
+
+def not_moved(status):
+    return {name: number for name, number in status["not_moved"].items() if number}
+
+
+def a_request_in_flight_moves_and_the_first_answer_wins():
+    with Pair() as pair:
+        client = pair.send()
+        pair.proxy.command("pause 0")
+        pair.arrives(1)
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        # The loser answers too, later; nobody hears of it, not even the next request on this connection.
+        pair.proxy.command("resume 0")
+        pair.gate[0].set()
+        client.send(b"GET /next HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert client.response().body == b"1"
+        client.socket.settimeout(0.1)
+        try:
+            assert not client.more(), "a second answer"
+            raise AssertionError("closed")
+        except TimeoutError:
+            pass
+        client.socket.close()
+        events = check_events(pair.proxy.events())
+        own = next(own for own in events.values() if own[1].text == "GET /gated")
+        assert [(event.number, event.server, event.reason) for event in own if event.kind == ATTEMPT_BEGIN] == \
+            [(0, 0, 0), (1, 1, REASON_GC)]
+        assert [(event.number, event.arg[1]) for event in own if event.kind == ATTEMPT_END] == [(0, LOST)]
+        assert own[-1].arg[2] == 1 << 24 | 1 << 16 | REASON_GC
+        status = pair.proxy.status()
+        assert status["failed_over"] == 1 and status["active"] == 1 and not not_moved(status), status
+        assert status["server"][0]["moved_away"] == 1 and status["server"][0]["pauses"] == 1
+        # The backup stays the backup: the JVM that went on is not made active again.
+        assert pair.proxy.get().body == b"1"
+
+
+def the_stopped_server_may_still_answer_first():
+    with Pair() as pair:
+        client = pair.send()
+        pair.proxy.command("pause 0")
+        pair.arrives(1)
+        pair.proxy.command("resume 0")
+        pair.gate[0].set()
+        assert client.response().body == b"0"
+        client.socket.close()
+        own, = check_events(pair.proxy.events()).values()
+        assert [(event.number, event.arg[1]) for event in own if event.kind == ATTEMPT_END] == [(1, LOST)]
+        until(lambda: pair.proxy.status()["server"][1]["connections"] == 0, "the loser's connection is closed")
+        assert own[-1].arg[2] == 0
+
+
+def a_head_that_is_not_complete_has_not_won():
+    with Pair() as pair:
+        client = pair.send("GET /headless HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: RESPONSE_BEGIN in [event.kind for event in [Event(line) for line in pair.proxy.command("events")]],
+              "the head's beginning is read")
+        pair.proxy.command("pause 0")
+        pair.arrives(1)
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+
+
+def a_response_that_has_begun_is_not_moved():
+    with Pair() as pair:
+        client = pair.send("GET /begun HTTP/1.1\r\nHost: x\r\n\r\n")
+        client.until(b"\r\n\r\n")
+        pair.proxy.command("pause 0")
+        time.sleep(0.05)
+        assert not pair.backend[1].requests
+        pair.proxy.command("resume 0")
+        pair.gate[0].set()
+        assert client.exactly(10) == b"0" * 10
+        client.socket.close()
+        assert not_moved(pair.proxy.status()) == {"begun": 1}
+
+
+def a_post_is_not_moved_unless_the_policy_says_so():
+    post = "POST /gated HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\n"
+    with Pair() as pair:
+        client = pair.send(post, b"12345")
+        pair.proxy.command("pause 0")
+        time.sleep(0.05)
+        assert not pair.backend[1].requests
+        pair.gate[0].set()
+        assert client.response().body == b"0"
+        client.socket.close()
+        assert not_moved(pair.proxy.status()) == {"method": 1}
+    with Pair(post=1) as pair:
+        client = pair.send(post, b"12345")
+        pair.proxy.command("pause 0")
+        pair.arrives(1)
+        assert pair.backend[1].requests[0].body == b"12345"
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+
+
+def a_body_too_big_for_the_replay_buffer_is_not_moved():
+    with Pair(post=1) as pair:
+        client = pair.send("POST /gated HTTP/1.1\r\nHost: x\r\nContent-Length: 500000\r\n\r\n", bytes(500000))
+        pair.proxy.command("pause 0")
+        until(lambda: not_moved(pair.proxy.status()) == {"body": 1}, pair.proxy.status())
+        pair.gate[0].set()
+        assert client.response().body == b"0"
+        client.socket.close()
+
+
+def new_requests_go_to_the_server_that_runs():
+    with Pair() as pair:
+        assert pair.proxy.get().body == b"0"
+        pair.proxy.command("pause 0")
+        assert pair.proxy.get().body == b"1"
+        pair.proxy.command("resume 0")
+        assert pair.proxy.get().body == b"1"
+        pair.proxy.command("pause 1")
+        assert pair.proxy.get().body == b"0"
+        pair.proxy.command("resume 1")
+        assert pair.proxy.status()["active"] == 0
+
+
+def when_both_stop_requests_wait_and_the_first_to_go_on_gets_them():
+    with Pair() as pair:
+        pair.proxy.command("pause 1")
+        client = pair.send()
+        pair.proxy.command("pause 0")
+        until(lambda: not_moved(pair.proxy.status()) == {"both-paused": 1}, pair.proxy.status())
+        assert not pair.backend[1].requests
+        # The other one is back first: no need to wait for the longer pause.
+        pair.proxy.command("resume 1")
+        pair.arrives(1)
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+        assert pair.proxy.status()["active"] == 1
+        pair.proxy.command("resume 0")
+
+
+def failover_off_only_counts():
+    with Pair(failover=0) as pair:
+        client = pair.send()
+        pair.proxy.command("pause 0")
+        until(lambda: not_moved(pair.proxy.status()) == {"off": 1}, pair.proxy.status())
+        assert pair.proxy.status()["active"] == 0 and pair.proxy.get().body == b"0"
+        pair.gate[0].set()
+        assert client.response().body == b"0"
+        client.socket.close()
+
+
+def one_server_alone_waits():
+    gate = threading.Event()
+    backend = Backend(lambda r, c: gate.wait(10) and ok(b"0"))
+    with Proxy(backend) as proxy:
+        proxy.command("attach 0")
+        client = proxy.connect()
+        client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: backend.requests, "the request arrives")
+        proxy.command("pause 0")
+        until(lambda: not_moved(proxy.status()) == {"no-backup": 1}, proxy.status())
+        gate.set()
+        assert client.response().body == b"0"
+        client.socket.close()
+
+
+def attempts_are_limited():
+    with Pair(attempts=1) as pair:
+        client = pair.send()
+        pair.proxy.command("pause 0")
+        until(lambda: not_moved(pair.proxy.status()) == {"attempts": 1}, pair.proxy.status())
+        pair.gate[0].set()
+        assert client.response().body == b"0"
+        client.socket.close()
+
+
+def a_moved_request_survives_the_death_of_either_server():
+    for dead in (0, 1):
+        with Pair() as pair:
+            client = pair.send()
+            pair.proxy.command("pause 0")
+            pair.arrives(1)
+            pair.backend[dead].stop()
+            pair.gate[1 - dead].set()
+            assert client.response().body == b"%d" % (1 - dead)
+            client.socket.close()
+            own, = check_events(pair.proxy.events()).values()
+            assert own[-1].arg[1] == DONE
+
+
+def a_refused_connection_goes_to_the_other_server():
+    backend = Backend()
+    closed = Backend()
+    closed.stop()
+    with Proxy(closed, backend) as proxy:
+        for method, body in (("GET", b""), ("POST", b"12345")):
+            response = proxy.get("/a", method, f"Content-Length: {len(body)}\r\n", body)
+            assert response.body == b"hello /a", response.status
+        own = list(check_events(proxy.events()).values())
+        assert [(event.server, event.reason) for event in own[0] if event.kind == ATTEMPT_BEGIN] == [(0, 0), (1, REASON_CONNECT)]
+        # Down for a while: the second request does not even try.
+        assert [(event.server, event.reason) for event in own[1] if event.kind == ATTEMPT_BEGIN] == [(1, 0)]
+        assert proxy.status()["server"][0]["connect_failures"] == 1
+        revived = Backend(lambda r, c: ok(b"revived"), port=closed.port)
+        until(lambda: proxy.get().body == b"revived", "it is tried again")
+        revived.stop()
+
+
+def with_all_servers_down_the_answer_is_503():
+    closed = [Backend(), Backend()]
+    for backend in closed:
+        backend.stop()
+    with Proxy(*closed) as proxy, proxy.connect() as client:
+        for _ in range(2):
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            response = client.response()
+            assert response.status == 503 and response.field("Retry-After") == "1"
+        revived = Backend(port=closed[0].port)
+        until(lambda: proxy.get().status == 200, "it is tried again")
+        revived.stop()
+
+
+def a_pause_that_nobody_saw_is_counted():
+    with Pair() as pair:
+        for _ in range(3):
+            pair.proxy.command("blink 0")
+        until(lambda: pair.proxy.status()["server"][0]["pauses"] == 3, pair.proxy.status())
+        assert pair.proxy.status()["active"] == 0
+
+
+def a_jvm_can_go_and_come_back():
+    with Pair(workers=2) as pair:
+        pair.proxy.command("pause 0")
+        until(lambda: pair.proxy.status()["server"][0]["paused"] == 1, "the pause is seen")
+        pair.proxy.command("detach 0")
+        status = pair.proxy.status()["server"][0]
+        assert status["paused"] == 0 and status["agent"] == 0, status
+        pair.proxy.command("attach 0")
+        until(lambda: pair.proxy.status()["server"][0]["paused"] == 1, "the page says so from the start")
+        pair.proxy.command("resume 0")
+        until(lambda: pair.proxy.status()["server"][0]["paused"] == 0, "the waker wakes")
+        pair.proxy.command("attach 0")
+        assert pair.proxy.status()["server"][0]["agent"] == 1
+        pair.proxy.command("detach 0")
+        pair.proxy.command("detach 0")
+
+
+def a_swap_by_hand_moves_new_requests_only():
+    with Pair() as pair:
+        client = pair.send()
+        assert pair.proxy.command("swap") == ["0"]
+        assert pair.proxy.get().body == b"1"
+        pair.gate[0].set()
+        assert client.response().body == b"0"
+        client.socket.close()
+
+
+def an_idle_worker_sees_a_pause_within_a_moment():
+    with Pair() as pair:
+        delays = []
+        for _ in range(50):
+            client = pair.send()
+            begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            count = len(pair.backend[1].requests)
+            pair.proxy.command("pause 0")
+            pair.arrives(1, count + 1)
+            own, = [own for own in group(pair.proxy.command("events"))]
+            delays.append([event.time for event in own if event.reason == REASON_GC][0] - begin)
+            pair.gate[1].set()
+            assert client.response().body == b"1"
+            client.socket.close()
+            pair.gate[1].clear()
+            pair.proxy.command("resume 0")
+            pair.proxy.command("swap")
+            until(lambda: pair.proxy.status()["server"][0]["in_flight"] == 0, "the request ends")
+            pair.proxy.command("events")
+        # A machine under load may be late; asleep until a timer would be 16 ms and more, every time.
+        assert sorted(delays)[len(delays) // 2] < 5_000_000, sorted(delays)
+
+
+def group(lines):
+    by_request = {}
+    for event in (Event(line) for line in lines):
+        by_request.setdefault(event.request, []).append(event)
+    return by_request.values()
+
+
+run([value for name, value in list(globals().items())
+     if callable(value) and getattr(value, "__module__", "") == "__main__" and name not in ("Pair", "not_moved", "group")])
