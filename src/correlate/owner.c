@@ -50,6 +50,23 @@ int owner_was_handed_work(const struct path *path, const struct path_return *wai
 	return 0;
 }
 
+int owner_serves_many(const struct path *path, const struct path_return *wait)
+{
+	const struct thread_events *thread = wait->thread.thread;
+	uint32_t position = wait->thread.position, left = RUN_ENTRIES;
+
+	for (; position-- > 0 && left-- > 0;) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (event->time_ns <= path->receive_ns)
+			break;
+		if (!thread->entries[position].woke && is_other(path, event->request) &&
+		    (event->kind == TAILOR_EVENT_RECEIVE || event->kind == TAILOR_EVENT_SYSCALL_WRITE))
+			return 1;
+	}
+	return 0;
+}
+
 /* The other request whose response the thread that `event` woke wrote in that run; 0 when none, or when it wrote this one's too. */
 static uint64_t written_after(const struct path *path, const struct tailor_event *event, uint32_t window_event)
 {
@@ -84,7 +101,11 @@ uint64_t owner_finished_other(const struct path *path, uint64_t from_ns, uint64_
 
 	/* A thread that receives, too, is a loop that serves many requests at a time: that it wrote for another one
 	 * says nothing about this one. */
-	if (thread->receives || path->received || path->receive_ns == 0 || path->returns_count > 0)
+	if (thread->receives || path->received || path->receive_ns == 0 || path->returns_count > 1)
+		return 0;
+	/* A thread that only holds what another one needs has not taken up this request; but a receiver waits for workers. */
+	if (path->returns_count == 1 && (path->returns[0].thread.thread->tid != receiver_of(path) ||
+	                                 is_other(path, path->returns[0].waker_request)))
 		return 0;
 	for (uint32_t position = path->cursor.position; position-- > 0;) {
 		const struct tailor_event *event = thread_entry_event(path->index, thread, position);

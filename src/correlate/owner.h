@@ -12,6 +12,9 @@
  */
 int owner_was_handed_work(const struct path *path, const struct path_return *wait);
 
+/* 1 when the waiting thread served other requests between the receive and the wait: it is a loop, and its waits are idle ones. */
+int owner_serves_many(const struct path *path, const struct path_return *wait);
+
 /*
  * The worker (a thread that never receives) finished another request within (from_ns, path->now_ns) on the CPU and
  * then took up this one without being woken. Returns that request and *ret_ns, when it was done with it; 0 when

@@ -275,6 +275,11 @@ static void settle_wait(struct path *path)
 		path->handed = 1;
 		return;
 	}
+	if (wait.waker_request == 0 && owner_serves_many(path, &wait)) {
+		path->handed = 1;
+		path->inferred = 1;
+		return;
+	}
 	call_it_a_lock(path, &wait);
 	path->cursor = wait.thread;
 }

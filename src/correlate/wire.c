@@ -42,7 +42,7 @@ static int by_server(const struct tailor_window *window, const struct tailor_att
 {
 	uint32_t pid = attempt->server < window->server_count ? window->servers[attempt->server].pid : 0;
 
-	return event->request == window->record.request.id && (pid == 0 || event->pid == pid);
+	return event->tid != 0 && event->request == window->record.request.id && (pid == 0 || event->pid == pid);
 }
 
 static void read_ends(const struct tailor_window *window, const struct tailor_attempt *attempt, struct wire *wire)

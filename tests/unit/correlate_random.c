@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any window, however senseless, gives spans that cut the request exactly, and in a bounded time. */
+#include "scene.h"
+
+#include <time.h>
+
+#define ROUNDS 3000
+#define EVENTS_MAX 400
+
+static uint64_t seed;
+
+/* xorshift64: repeatable. */
+static uint32_t draw(uint32_t below)
+{
+	seed ^= seed << 13;
+	seed ^= seed >> 7;
+	seed ^= seed << 17;
+	return (uint32_t)(seed >> 11) % below;
+}
+
+static uint32_t draw_tid(void)
+{
+	static const uint32_t tids[] = {PROXY, LOOP, WORKER, SECOND, HOLDER, VM_THREAD, 301, STRANGER, IDLE};
+
+	return tids[draw(sizeof(tids) / sizeof(tids[0]))];
+}
+
+static uint64_t draw_ns(uint64_t span)
+{
+	return draw(8) ? US(1000) + draw((uint32_t)span) : draw((uint32_t)(2 * span));
+}
+
+static int by_time(const void *a, const void *b)
+{
+	uint64_t left = ((const struct tailor_window_event *)a)->event.time_ns;
+	uint64_t right = ((const struct tailor_window_event *)b)->event.time_ns;
+
+	return (left > right) - (left < right);
+}
+
+static void draw_event(struct tailor_window_event *entry, uint64_t span)
+{
+	static const uint8_t kinds[] = {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6, 7, 7, 8, 9, 32, 33, 34, 35, 36, 250};
+	struct tailor_event *event = &entry->event;
+	uint32_t tid = draw_tid(), other = draw_tid();
+
+	*entry = (struct tailor_window_event){0};
+	event->kind = kinds[draw(sizeof(kinds))];
+	event->time_ns = draw_ns(span);
+	event->cpu = (uint16_t)draw(3);
+	event->tid = tid;
+	event->pid = scene_pid(tid);
+	event->request = (const uint64_t[]){0, REQUEST, REQUEST, OTHER}[draw(4)];
+	event->extra = draw(2) ? TAILOR_PORTS(8080, PORT) : draw(2) ? TAILOR_PORTS(PORT, 8080) : draw(7);
+	event->arg[0] = draw(2) ? draw(100000) : 4294967000u + draw(500);
+	event->arg[1] = draw(3) ? draw(5000) : draw_ns(span);
+	if (event->kind <= TAILOR_EVENT_SWITCH_OUT) {
+		scene_comm(event, other);
+		event->extra = draw(7);
+	}
+	if (draw(2))
+		entry->text = draw(2) ? "Copy\tAllocation Failure" : "no tab";
+}
+
+static void draw_record(struct tailor_record *record, uint64_t span)
+{
+	record->request.begin_ns = US(1000);
+	record->request.end_ns = US(1000) + draw((uint32_t)span);
+	record->parsed_ns = draw_ns(span);
+	record->reply_begin_ns = draw(4) ? draw_ns(span) : 0;
+	record->attempts = (uint8_t)draw(7);
+	record->answered = (int8_t)((int)draw(6) - 1);
+	for (size_t i = 0; i < TAILOR_ATTEMPTS_MAX; i++)
+		record->attempt[i] = (struct tailor_attempt){.server = (uint8_t)draw(4),
+		                                             .reason = (uint16_t)draw(5),
+		                                             .port = draw(3) ? PORT : (uint16_t)draw(65536),
+		                                             .begin_ns = draw_ns(span),
+		                                             .send_ns = draw(4) ? draw_ns(span) : 0,
+		                                             .response_begin_ns = draw(4) ? draw_ns(span) : 0,
+		                                             .response_end_ns = draw(4) ? draw_ns(span) : 0,
+		                                             .end_ns = draw(2) ? draw_ns(span) : 0};
+}
+
+static void any_soup_of_events_gives_exact_spans(void **state)
+{
+	static struct tailor_window_event events[EVENTS_MAX];
+	struct scene scene;
+
+	(void)state;
+	for (uint64_t round = 1; round <= ROUNDS; round++) {
+		/* Few distinct times make many ties. */
+		uint64_t span = draw(2) ? 200 : 5000000;
+
+		seed = round * UINT64_C(0x9e3779b97f4a7c15);
+		scene_open(&scene, 2000);
+		draw_record(&scene.window.record, span);
+		scene.window.events = events;
+		scene.window.event_count = draw(EVENTS_MAX);
+		scene.window.loss_count = draw(4);
+		scene.window.missing = draw(128);
+		for (size_t i = 0; i < scene.window.event_count; i++)
+			draw_event(&events[i], span);
+		qsort(events, scene.window.event_count, sizeof(events[0]), by_time);
+		for (size_t i = 0; i < scene.window.loss_count; i++)
+			scene.losses[i] = (struct tailor_loss){"cpu1", draw_ns(span), draw(2) ? UINT64_MAX : draw_ns(span), 1};
+		if (tailor_correlate(&scene.window, &scene.timeline) != 0 || !tailor_timeline_check(&scene.timeline))
+			fail_msg("round %llu", (unsigned long long)round);
+		scene_close(&scene);
+	}
+}
+
+static void a_window_of_50000_events_takes_no_quadratic_time(void **state)
+{
+	static struct tailor_window_event events[50000];
+	struct timespec from, to;
+	struct scene scene;
+
+	(void)state;
+	seed = 4711;
+	scene_open(&scene, 2000);
+	scene.window.record.request.end_ns = US(6000000);
+	scene.window.record.attempt[0].response_end_ns = US(5999990);
+	scene.window.events = events;
+	for (size_t i = 0; i < 50000; i++) {
+		struct tailor_window_event *entry = &events[i];
+
+		draw_event(entry, 1);
+		/* One thread that is blocked again and again, by one that stays on the CPU: the worst case for a rescan. */
+		entry->event.kind = (const uint8_t[]){3, 1, 2}[i % 3];
+		entry->event.tid = LOOP;
+		entry->event.pid = SERVER;
+		entry->event.request = 0;
+		entry->event.extra = TAILOR_TASK_SLEEPING;
+		scene_comm(&entry->event, WORKER);
+		entry->event.time_ns = US(2000) + i * 100000;
+	}
+	scene.window.event_count = 49999;
+	events[0].event = (struct tailor_event){.kind = TAILOR_EVENT_RECEIVE, .tid = LOOP, .pid = SERVER, .request = REQUEST,
+	                                        .extra = TAILOR_PORTS(8080, PORT), .arg = {1, 1}, .time_ns = US(1500)};
+	events[49998].event = (struct tailor_event){.kind = TAILOR_EVENT_SYSCALL_WRITE, .tid = LOOP, .pid = SERVER,
+	                                            .request = REQUEST, .extra = TAILOR_PORTS(8080, PORT), .arg = {1, 1},
+	                                            .time_ns = US(5990000)};
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+	explain(&scene);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+	assert_true(scene.timeline.span_count > 1000);
+	assert_true((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000 < 2000);
+	scene_close(&scene);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(any_soup_of_events_gives_exact_spans),
+		cmocka_unit_test(a_window_of_50000_events_takes_no_quadratic_time),
+	};
+
+	seed = 1;
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
