@@ -12,7 +12,7 @@
 
 static const struct http1_limits limits = {.head_bytes = LOAD_BUFFER_BYTES, .fields = HTTP1_FIELDS_MAX};
 
-void connection_list_remove(struct connection_list *list, struct connection *connection)
+void load_connection_list_remove(struct connection_list *list, struct connection *connection)
 {
 	if (connection->previous)
 		connection->previous->next = connection->next;
@@ -25,7 +25,7 @@ void connection_list_remove(struct connection_list *list, struct connection *con
 	list->count--;
 }
 
-void connection_list_append(struct connection_list *list, struct connection *connection)
+void load_connection_list_append(struct connection_list *list, struct connection *connection)
 {
 	connection->previous = list->last;
 	connection->next = NULL;
@@ -39,9 +39,9 @@ void connection_list_append(struct connection_list *list, struct connection *con
 
 static void set_state(struct worker *worker, struct connection *connection, enum connection_state state)
 {
-	connection_list_remove(&worker->lists[connection->state], connection);
+	load_connection_list_remove(&worker->lists[connection->state], connection);
 	connection->state = (uint8_t)state;
-	connection_list_append(&worker->lists[state], connection);
+	load_connection_list_append(&worker->lists[state], connection);
 }
 
 static uint64_t token(const struct worker *worker, const struct connection *connection,
@@ -61,7 +61,7 @@ static void release_when_quiet(struct worker *worker, struct connection *connect
 	set_state(worker, connection, CONNECTION_FREE);
 }
 
-void connection_close(struct worker *worker, struct connection *connection)
+void load_connection_close(struct worker *worker, struct connection *connection)
 {
 	static const enum connection_operation operations[] = {OPERATION_CONNECT, OPERATION_SEND, OPERATION_RECEIVE};
 
@@ -73,14 +73,14 @@ void connection_close(struct worker *worker, struct connection *connection)
 	release_when_quiet(worker, connection);
 }
 
-void connection_fail(struct worker *worker, struct connection *connection, enum tailor_load_failure failure)
+void load_connection_fail(struct worker *worker, struct connection *connection, enum tailor_load_failure failure)
 {
 	assert(connection->state == CONNECTION_BUSY);
-	worker_failed(worker, connection->number, failure);
-	connection_close(worker, connection);
+	load_worker_failed(worker, connection->number, failure);
+	load_connection_close(worker, connection);
 }
 
-void connection_open(struct worker *worker, uint64_t now_ns)
+void load_connection_open(struct worker *worker, uint64_t now_ns)
 {
 	const struct tailor_address *address = &worker->options->address;
 	struct connection *connection = worker->lists[CONNECTION_FREE].last; /* the one used last is in the caches */
@@ -90,7 +90,7 @@ void connection_open(struct worker *worker, uint64_t now_ns)
 	/* Blocking: io_uring itself waits for the socket, and would not for a non-blocking one. */
 	connection->fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (connection->fd < 0) {
-		worker_connect_failed(worker, -errno, now_ns);
+		load_worker_connect_failed(worker, -errno, now_ns);
 		return;
 	}
 	(void)setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -125,7 +125,7 @@ static void receive_more(struct worker *worker, struct connection *connection, b
 		                    token(worker, connection, OPERATION_RECEIVE));
 }
 
-void connection_send(struct worker *worker, struct connection *connection, uint64_t number, uint64_t due_ns,
+void load_connection_send(struct worker *worker, struct connection *connection, uint64_t number, uint64_t due_ns,
                      const struct tailor_load_request *request)
 {
 	assert(connection->state == CONNECTION_IDLE && connection->filled == 0);
@@ -226,11 +226,11 @@ static int take_body(struct connection *connection)
 
 static void answered(struct worker *worker, struct connection *connection, uint64_t now_ns)
 {
-	worker_answered(worker, connection, now_ns);
+	load_worker_answered(worker, connection, now_ns);
 	/* Bytes that nobody asked for, or a request answered before it was whole: the connection is of no more use. */
 	if (!connection->keep_alive || connection->filled > 0 || (connection->pending & OPERATION_SEND) ||
 	    connection->sent_bytes < connection->request->length)
-		connection_close(worker, connection);
+		load_connection_close(worker, connection);
 	else
 		set_state(worker, connection, CONNECTION_IDLE);
 }
@@ -240,14 +240,14 @@ static void received(struct worker *worker, struct connection *connection, int r
 	int taken = 0;
 
 	if (connection->state == CONNECTION_IDLE) {
-		connection_close(worker, connection);
+		load_connection_close(worker, connection);
 		return;
 	}
 	if (result <= 0) {
 		if (result == 0 && connection->head_done && connection->framing == HTTP1_UNTIL_CLOSE)
 			answered(worker, connection, now_ns);
 		else
-			connection_fail(worker, connection, TAILOR_LOAD_CUT);
+			load_connection_fail(worker, connection, TAILOR_LOAD_CUT);
 		return;
 	}
 	connection->filled += (size_t)result;
@@ -256,7 +256,7 @@ static void received(struct worker *worker, struct connection *connection, int r
 	if (connection->head_done && taken >= 0)
 		taken = take_body(connection);
 	if (taken < 0)
-		connection_fail(worker, connection, TAILOR_LOAD_INVALID);
+		load_connection_fail(worker, connection, TAILOR_LOAD_INVALID);
 	else if (taken > 0)
 		answered(worker, connection, now_ns);
 	if (connection->state == CONNECTION_IDLE || connection->state == CONNECTION_BUSY)
@@ -279,8 +279,8 @@ static void sent(struct worker *worker, struct connection *connection, int resul
 static void connected(struct worker *worker, struct connection *connection, int result, uint64_t now_ns)
 {
 	if (result < 0) {
-		connection_close(worker, connection);
-		worker_connect_failed(worker, result, now_ns);
+		load_connection_close(worker, connection);
+		load_worker_connect_failed(worker, result, now_ns);
 		return;
 	}
 	worker->retry_wait_ns = 0;
@@ -289,7 +289,7 @@ static void connected(struct worker *worker, struct connection *connection, int 
 	receive_more(worker, connection, true);
 }
 
-void connection_complete(struct worker *worker, const struct tailor_completion *completion, uint64_t now_ns)
+void load_connection_complete(struct worker *worker, const struct tailor_completion *completion, uint64_t now_ns)
 {
 	struct connection *connection = &worker->connections[TAILOR_TOKEN_SLOT(completion->token)];
 	uint8_t operation = TAILOR_TOKEN_OPERATION(completion->token);

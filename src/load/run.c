@@ -149,7 +149,7 @@ static int start_workers(struct run *run, uint64_t measured_from, uint64_t count
 		worker->measured_from = measured_from;
 		worker->count = count / options->threads + (i < count % options->threads);
 		worker->interval_end_ns = run->measure_start_ns + options->interval_ns;
-		ret = pthread_create(&worker->thread, NULL, worker_run, worker);
+		ret = pthread_create(&worker->thread, NULL, load_worker_run, worker);
 		if (ret != 0)
 			return -ret;
 		worker->started = true;
@@ -169,7 +169,7 @@ static int open_workers(struct run *run)
 	for (unsigned int i = 0; i < run->options->threads && ret == 0; i++) {
 		run->workers[i].options = run->options;
 		run->workers[i].index = i;
-		ret = worker_open(&run->workers[i]);
+		ret = load_worker_open(&run->workers[i]);
 	}
 	return ret;
 }
@@ -223,7 +223,7 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
 		         "the load could not be started: %s; ask for fewer --connections or --threads", strerror(-ret));
 	for (unsigned int i = 0; run.workers && i < options->threads; i++)
-		worker_close(&run.workers[i]);
+		load_worker_close(&run.workers[i]);
 	free(run.workers);
 	tailor_load_result_free(&run.line);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);

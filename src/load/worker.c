@@ -13,7 +13,7 @@
 #define RETRY_FIRST_NS (10 * TAILOR_NS_PER_MS)
 #define RETRY_MAX_NS (100 * TAILOR_NS_PER_MS)
 
-int worker_open(struct worker *worker)
+int load_worker_open(struct worker *worker)
 {
 	const struct tailor_load_options *options = worker->options;
 	unsigned int connections = options->connections / options->threads;
@@ -35,12 +35,12 @@ int worker_open(struct worker *worker)
 	for (unsigned int i = connections; i-- > 0;) {
 		worker->connections[i].fd = -1;
 		worker->connections[i].buffer = worker->buffers + (size_t)i * LOAD_BUFFER_BYTES;
-		connection_list_append(&worker->lists[CONNECTION_FREE], &worker->connections[i]);
+		load_connection_list_append(&worker->lists[CONNECTION_FREE], &worker->connections[i]);
 	}
 	return 0;
 }
 
-void worker_close(struct worker *worker)
+void load_worker_close(struct worker *worker)
 {
 	unsigned int connections = 0;
 
@@ -88,7 +88,7 @@ static const struct tailor_load_request *choose_request(const struct worker *wor
 	return &plan->requests[mixed % plan->count];
 }
 
-void worker_answered(struct worker *worker, const struct connection *connection, uint64_t now_ns)
+void load_worker_answered(struct worker *worker, const struct connection *connection, uint64_t now_ns)
 {
 	struct tailor_load_result *result = worker->current;
 	struct tailor_load_slow slow = {
@@ -109,7 +109,7 @@ void worker_answered(struct worker *worker, const struct connection *connection,
 	tailor_load_result_add_slow(result, &slow);
 }
 
-void worker_failed(struct worker *worker, uint64_t number, enum tailor_load_failure failure)
+void load_worker_failed(struct worker *worker, uint64_t number, enum tailor_load_failure failure)
 {
 	if (is_measured(worker, number))
 		worker->current->failed[failure]++;
@@ -123,14 +123,14 @@ static bool has_queue(const struct worker *worker)
 static void fail_queue(struct worker *worker, enum tailor_load_failure failure)
 {
 	while (has_queue(worker))
-		worker_failed(worker, worker->queue_head++, failure);
+		load_worker_failed(worker, worker->queue_head++, failure);
 }
 
-void worker_connect_failed(struct worker *worker, int error, uint64_t now_ns)
+void load_worker_connect_failed(struct worker *worker, int error, uint64_t now_ns)
 {
 	worker->current->connect_error = -error;
 	if (has_queue(worker))
-		worker_failed(worker, worker->queue_head++, TAILOR_LOAD_NO_CONNECTION);
+		load_worker_failed(worker, worker->queue_head++, TAILOR_LOAD_NO_CONNECTION);
 	if (now_ns < worker->retry_at_ns)
 		return; /* one of several that were under way together */
 	worker->retry_wait_ns = worker->retry_wait_ns ? worker->retry_wait_ns * 2 : RETRY_FIRST_NS;
@@ -193,11 +193,11 @@ static void expire(struct worker *worker, uint64_t now_ns)
 	struct connection *connection;
 
 	while (has_queue(worker) && due_ns(worker, worker->queue_head) + timeout_ns <= now_ns)
-		worker_failed(worker, worker->queue_head++, TAILOR_LOAD_TIMEOUT);
+		load_worker_failed(worker, worker->queue_head++, TAILOR_LOAD_TIMEOUT);
 	while ((connection = worker->lists[CONNECTION_BUSY].first) && connection->due_ns + timeout_ns <= now_ns)
-		connection_fail(worker, connection, TAILOR_LOAD_TIMEOUT);
+		load_connection_fail(worker, connection, TAILOR_LOAD_TIMEOUT);
 	while ((connection = worker->lists[CONNECTION_CONNECTING].first) && connection->since_ns + timeout_ns <= now_ns)
-		connection_close(worker, connection);
+		load_connection_close(worker, connection);
 }
 
 static void dispatch(struct worker *worker, uint64_t now_ns)
@@ -209,11 +209,11 @@ static void dispatch(struct worker *worker, uint64_t now_ns)
 	while (has_queue(worker) && idle->last) {
 		uint64_t number = worker->queue_head++;
 
-		connection_send(worker, idle->last, number, due_ns(worker, number), choose_request(worker, number));
+		load_connection_send(worker, idle->last, number, due_ns(worker, number), choose_request(worker, number));
 	}
 	while (worker->due_next - worker->queue_head > connecting->count && worker->lists[CONNECTION_FREE].first &&
 	       now_ns >= worker->retry_at_ns)
-		connection_open(worker, now_ns);
+		load_connection_open(worker, now_ns);
 	/* Nobody is there: a request fails when it is due, and a new attempt is made now and then. */
 	if (busy->count + connecting->count + idle->count == 0 && now_ns < worker->retry_at_ns)
 		fail_queue(worker, TAILOR_LOAD_NO_CONNECTION);
@@ -260,7 +260,7 @@ static void give_up(struct worker *worker)
 {
 	fail_queue(worker, TAILOR_LOAD_INTERRUPTED);
 	while (worker->lists[CONNECTION_BUSY].first)
-		connection_fail(worker, worker->lists[CONNECTION_BUSY].first, TAILOR_LOAD_INTERRUPTED);
+		load_connection_fail(worker, worker->lists[CONNECTION_BUSY].first, TAILOR_LOAD_INTERRUPTED);
 }
 
 static bool is_finished(const struct worker *worker)
@@ -290,12 +290,12 @@ static int serve(struct worker *worker)
 			if (TAILOR_TOKEN_OPERATION(completion.token) == OPERATION_STOP)
 				stop(worker, now_ns);
 			else
-				connection_complete(worker, &completion, now_ns);
+				load_connection_complete(worker, &completion, now_ns);
 		}
 	}
 }
 
-void *worker_run(void *argument)
+void *load_worker_run(void *argument)
 {
 	static const struct tailor_ring_options ring_options = {.entries = 1024};
 	struct worker *worker = argument;

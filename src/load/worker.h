@@ -108,27 +108,27 @@ struct worker {
 	bool started;
 };
 
-/* worker.c; returns 0 or a negative errno, and needs worker_close() in either case. */
-int worker_open(struct worker *worker);
-void worker_close(struct worker *worker);
-void *worker_run(void *worker);
+/* worker.c; returns 0 or a negative errno, and needs load_worker_close() in either case. */
+int load_worker_open(struct worker *worker);
+void load_worker_close(struct worker *worker);
+void *load_worker_run(void *worker);
 /* Accounts for the end of a request. */
-void worker_answered(struct worker *worker, const struct connection *connection, uint64_t now_ns);
-void worker_failed(struct worker *worker, uint64_t number, enum tailor_load_failure failure);
+void load_worker_answered(struct worker *worker, const struct connection *connection, uint64_t now_ns);
+void load_worker_failed(struct worker *worker, uint64_t number, enum tailor_load_failure failure);
 /* A new connection could not be made; error is a negative errno. */
-void worker_connect_failed(struct worker *worker, int error, uint64_t now_ns);
+void load_worker_connect_failed(struct worker *worker, int error, uint64_t now_ns);
 
 /* connection.c */
-void connection_list_remove(struct connection_list *list, struct connection *connection);
-void connection_list_append(struct connection_list *list, struct connection *connection);
+void load_connection_list_remove(struct connection_list *list, struct connection *connection);
+void load_connection_list_append(struct connection_list *list, struct connection *connection);
 /* Starts a connection in a free slot, of which there must be one. */
-void connection_open(struct worker *worker, uint64_t now_ns);
+void load_connection_open(struct worker *worker, uint64_t now_ns);
 /* Sends a request on an idle connection. */
-void connection_send(struct worker *worker, struct connection *connection, uint64_t number, uint64_t due_ns,
+void load_connection_send(struct worker *worker, struct connection *connection, uint64_t number, uint64_t due_ns,
                      const struct tailor_load_request *request);
-void connection_complete(struct worker *worker, const struct tailor_completion *completion, uint64_t now_ns);
+void load_connection_complete(struct worker *worker, const struct tailor_completion *completion, uint64_t now_ns);
 /* Ends the request under way and the connection. */
-void connection_fail(struct worker *worker, struct connection *connection, enum tailor_load_failure failure);
-void connection_close(struct worker *worker, struct connection *connection);
+void load_connection_fail(struct worker *worker, struct connection *connection, enum tailor_load_failure failure);
+void load_connection_close(struct worker *worker, struct connection *connection);
 
 #endif /* TAILOR_LOAD_WORKER_H */
