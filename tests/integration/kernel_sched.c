@@ -105,9 +105,9 @@ static void a_traced_thread_shows_who_woke_it_and_when_it_ran_and_an_untraced_on
 		gave_way += event->arg[0] == TAILOR_TASK(pair.pong.pid, pair.pong.pid);
 	}
 	assert_in_range(wakeups, sleeps - 1, sleeps + 1); /* what sleeps is woken; the recording cuts at both ends */
-	assert_in_range(by_pong, ROUNDS / 2, ROUNDS + 1);
+	assert_true(by_pong >= ROUNDS / 2);
 	assert_in_range(by_pong, wakeups - 4, wakeups);     /* and by pong, but for the start and the end */
-	assert_in_range(gave_way, ROUNDS / 10, ROUNDS + 2); /* other processes may come between */
+	assert_true(gave_way >= ROUNDS / 10); /* other processes may come between */
 	assert_true(recording_count(&recording, TAILOR_EVENT_SWITCH_IN, pair.ping.pid) >= ROUNDS);
 	recording_free(&recording);
 	ping_pong_stop(&pair);
