@@ -6,7 +6,7 @@
 
 static uint64_t load_state(const struct server *server)
 {
-	return __atomic_load_n(&server->page->state, __ATOMIC_ACQUIRE);
+	return __atomic_load_n(&server->page->state, __ATOMIC_SEQ_CST);
 }
 
 /* Another server takes over what arrives from now on, if it can do better. */
@@ -92,9 +92,9 @@ bool pause_may_sleep(struct worker *worker)
 
 		if (!server->page)
 			continue;
-		/* Against the agent's store of the state and its look at `sleeping`, in this order. */
+		/* Store, full fence, load, against the agent's store of the state, fence, and load of `sleeping`: one of
+		 * the two sees the other. Both accesses being sequentially consistent is that fence. */
 		__atomic_store_n(&server->page->waker[worker->index].sleeping, 1, __ATOMIC_SEQ_CST);
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		if (load_state(server) != server->state)
 			unchanged = false;
 	}

@@ -5,6 +5,8 @@ import os
 import random
 import re
 import socket
+import struct
+import tempfile
 import threading
 import time
 
@@ -421,6 +423,61 @@ def timeouts_are_answered():
             assert client.response().status == 408 and client.closed()
         ends = [event.arg[1] for event in proxy.events() if event.kind == ATTEMPT_END]
         assert ends == [END_TIMEOUT, END_CLIENT], ends
+
+
+def a_server_that_stalls_in_mid_body_is_cut_and_one_that_does_not_read_is_a_504():
+    def answer(request, connection):
+        if request.target == "/stall":
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n123")
+        time.sleep(1)
+        return None
+
+    backend = Backend(answer, read_body=False)
+    with Proxy(backend, idle_ms=200) as proxy:
+        with proxy.connect() as client:
+            client.send(b"GET /stall HTTP/1.1\r\nHost: x\r\n\r\n")
+            try:
+                client.response()
+                raise AssertionError("looked whole")
+            except EOFError:
+                pass
+        with proxy.connect() as client:
+            def send():
+                try:
+                    client.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\n\r\n" + bytes(50000000))
+                except OSError:
+                    pass
+            sender = threading.Thread(target=send)
+            sender.start()
+            assert client.response().status == 504
+            sender.join()
+        ends = [event.arg[1] for event in proxy.events() if event.kind == ATTEMPT_END]
+        assert ends == [END_TIMEOUT, END_TIMEOUT], ends
+        assert proxy.status()["cut"] == 1
+
+
+def unix_sockets_work_on_both_sides():
+    with tempfile.TemporaryDirectory() as directory:
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(f"{directory}/server")
+        listener.listen(8)
+
+        def serve():
+            for _ in range(2):
+                connection, _ = listener.accept()
+                connection.recv(65536)
+                connection.sendall(ok(b"unix", "Connection: close\r\n"))
+                connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        for workers in (1, 2):
+            # The second proxy finds nothing of the first in its way.
+            with Proxy(f"unix:{directory}/server", listen=f"unix:{directory}/proxy", workers=workers):
+                client = socket.socket(socket.AF_UNIX)
+                client.connect(f"{directory}/proxy")
+                client.sendall(b"GET / HTTP/1.0\r\n\r\n")
+                assert client.makefile("rb").read().endswith(b"unix")
+                client.close()
 
 
 def one_connection_too_many_is_told_so():

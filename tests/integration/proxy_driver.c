@@ -145,9 +145,8 @@ static void set_state(unsigned int server, enum tailor_jvm_state state)
 	if (state == TAILOR_JVM_COLLECTING)
 		__atomic_fetch_add(&page->pauses, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&page->state, TAILOR_JVM_STATE(state, tailor_clock_ns()), __ATOMIC_SEQ_CST);
-	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (unsigned int i = 0; i < TAILOR_JVM_WAKERS; i++) {
-		if (__atomic_load_n(&page->waker[i].sleeping, __ATOMIC_RELAXED) &&
+		if (__atomic_load_n(&page->waker[i].sleeping, __ATOMIC_SEQ_CST) &&
 		    write(wakers[server][i], &one, sizeof(one)) != sizeof(one))
 			perror("write");
 	}

@@ -164,6 +164,113 @@ async def storm(workers, seed):
         listener.close()
 
 
+async def rude_server(reader, writer, rng):
+    """Dies at any point, resets, closes kept connections, answers early, stalls."""
+    try:
+        while True:
+            head = (await reader.readuntil(b"\r\n\r\n")).decode()
+            _, path, _ = head.split("\r\n")[0].split(" ")
+            length = [int(line.split(": ")[1]) for line in head.split("\r\n") if line.lower().startswith("content-length")]
+            early = length and rng.random() < 0.2
+            if length and not early:
+                await reader.readexactly(length[0])
+            answer = content(path, int(path.rsplit("/", 1)[1]))
+            data = rng.choice((ok, chunked))(answer)
+            action = rng.random()
+            if action < 0.5:
+                writer.write(data)
+            elif action < 0.7:
+                writer.write(data[:rng.randrange(len(data))])
+                await writer.drain()
+                break
+            elif action < 0.8:
+                break
+            elif action < 0.9:
+                writer.transport.abort()
+                break
+            else:
+                await asyncio.sleep(rng.random() * 0.05)
+                writer.write(data)
+            await writer.drain()
+            if early:
+                break
+    except (asyncio.IncompleteReadError, asyncio.CancelledError, ConnectionError):
+        pass
+    finally:
+        writer.close()
+
+
+async def rude_client(number, port, stop, outcomes, rng):
+    """Leaves at any point; an answer that looks whole must be right."""
+    sequence = 0
+    while time.monotonic() < stop:
+        try:
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            for _ in range(rng.randrange(1, 10)):
+                size = rng.choice((0, 10, 5000, 300000))
+                path = f"/{number}/{sequence}/{size}"
+                sequence += 1
+                body = rng.randbytes(rng.choice((10, 200000))) if rng.random() < 0.3 else b""
+                length = f"Content-Length: {len(body)}\r\n" if body else ""
+                data = f"{'POST' if body else 'GET'} {path} HTTP/1.1\r\nHost: x\r\n{length}\r\n".encode() + body
+                action = rng.random()
+                if action < 0.1:
+                    writer.write(data[:rng.randrange(len(data))])
+                    break
+                writer.write(data)
+                if action < 0.15:
+                    writer.transport.abort()
+                    break
+                if action < 0.2:
+                    await reader.read(rng.randrange(1, 100))
+                    writer.transport.abort()
+                    break
+                if action < 0.25:
+                    writer.write_eof()
+                status, _, answer = await asyncio.wait_for(read_response(reader), 10)
+                outcomes[status] = outcomes.get(status, 0) + 1
+                assert status != 200 or answer == content(path, size), path
+                if action < 0.25:
+                    break
+        except (asyncio.IncompleteReadError, ConnectionError):
+            outcomes["cut"] = outcomes.get("cut", 0) + 1
+        finally:
+            writer.close()
+
+
+async def rude_storm(workers, seed):
+    rng = random.Random(seed)
+    listeners = [await asyncio.start_server(lambda r, w: rude_server(r, w, rng), "127.0.0.1", 0) for _ in "ab"]
+    ports = [listener.sockets[0].getsockname()[1] for listener in listeners]
+    outcomes = {}
+
+    class Jvm:
+        running = asyncio.Event()
+
+    with Proxy(*(f"127.0.0.1:{port}" for port in ports), workers=workers, attempts=4) as proxy:
+        for server in (0, 1):
+            proxy.command(f"attach {server}")
+        stop = time.monotonic() + SECONDS
+        await asyncio.gather(stop_jvms(proxy, [Jvm, Jvm], stop, rng),
+                             *(rude_client(i, proxy.port, stop, outcomes, random.Random(rng.random())) for i in range(32)))
+        # All that was begun must come to an end; the harness then finds no connection left over.
+        while proxy.status()["clients"] > 0:
+            await asyncio.sleep(0.01)
+        events = check_events(proxy.events())
+        status = proxy.status()
+        assert status["requests"] == len(events), (status, len(events))
+        assert outcomes.get(200, 0) > 100 and outcomes.get("cut", 0) > 10 and status["client_gone"] > 10, (outcomes, status)
+        print(f"        {len(events)} requests: {outcomes}, {status['client_gone']} gone, {status['cut']} cut, "
+              f"{status['failed_over']} moved")
+    for listener in listeners:
+        listener.close()
+
+
+def nobody_is_misled_when_everybody_dies_at_random():
+    asyncio.run(rude_storm(1, 3))
+    asyncio.run(rude_storm(2, 4))
+
+
 def one_worker_answers_each_request_once():
     asyncio.run(storm(1, 1))
 
@@ -172,4 +279,5 @@ def two_workers_answer_each_request_once():
     asyncio.run(storm(2, 2))
 
 
-run([one_worker_answers_each_request_once, two_workers_answer_each_request_once])
+run([one_worker_answers_each_request_once, two_workers_answer_each_request_once,
+     nobody_is_misled_when_everybody_dies_at_random])
