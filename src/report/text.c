@@ -10,7 +10,7 @@
 #include "report/report.h"
 
 #define BAR_CELLS 16
-#define STORY_COLUMN 48 /* where cause, thread and detail begin */
+#define STORY_COLUMN 50 /* where cause, thread and detail begin */
 #define STORY_COLUMNS (TAILOR_REPORT_COLUMNS - STORY_COLUMN)
 #define SHORT_NS 50000
 #define SHORT_SHARE 200 /* one in this many: 0.5% */
@@ -52,7 +52,7 @@ static void print_failover(FILE *out, const struct tailor_timeline *timeline)
 
 	if (timeline->request.failover == TAILOR_FAILOVER_NONE)
 		return;
-	fputs(", failed over", out);
+	fputs("  moved       failed over", out);
 	for (size_t i = 0; i < timeline->span_count; i++) {
 		if (timeline->spans[i].cause != TAILOR_CAUSE_FAILOVER_WAIT || !timeline->spans[i].thread[0])
 			continue;
@@ -60,8 +60,7 @@ static void print_failover(FILE *out, const struct tailor_timeline *timeline)
 		fprintf(out, " from %s", name);
 		break;
 	}
-	fprintf(out, " (%s)",
-	        tailor_failover_reason_name((enum tailor_failover_reason)timeline->request.failover));
+	fprintf(out, " (%s)\n", tailor_failover_reason_name((enum tailor_failover_reason)timeline->request.failover));
 }
 
 static void print_head(FILE *out, const struct tailor_timeline *timeline)
@@ -81,7 +80,6 @@ static void print_head(FILE *out, const struct tailor_timeline *timeline)
 	fprintf(out, ", %" PRIu64 " bytes", request->response_bytes);
 	if (request->end != TAILOR_REQUEST_END_DONE)
 		fprintf(out, ", %s", tailor_request_end_name((enum tailor_request_end)request->end));
-	print_failover(out, timeline);
 	fprintf(out, "\n\n  client saw  %s\n", duration(buffer, latency_of(timeline)));
 	fprintf(out, "  server saw  %s\n", timeline->server_ns ? duration(buffer, timeline->server_ns) : "unknown");
 	fprintf(out, "  because of  %s, %s (%.1f%%)\n", tailor_cause_name(timeline->dominant),
@@ -93,7 +91,8 @@ static void print_also(FILE *out, const struct tailor_timeline *timeline)
 {
 	uint64_t sums[TAILOR_CAUSES] = {0};
 	const char *separator = "  then        ";
-	char buffer[32];
+	char buffer[32], item[80];
+	size_t columns = 0;
 
 	for (size_t i = 0; i < timeline->span_count; i++)
 		sums[timeline->spans[i].cause] += timeline->spans[i].end_ns - timeline->spans[i].start_ns;
@@ -107,7 +106,12 @@ static void print_also(FILE *out, const struct tailor_timeline *timeline)
 		}
 		if (sums[best] == 0 || percent(sums[best], latency_of(timeline)) < 0.5)
 			break;
-		fprintf(out, "%s%s %s", separator, tailor_cause_name((enum tailor_cause)best), duration(buffer, sums[best]));
+		snprintf(item, sizeof(item), "%s%s %s", separator, tailor_cause_name((enum tailor_cause)best),
+		         duration(buffer, sums[best]));
+		columns += strlen(item);
+		if (columns > TAILOR_REPORT_COLUMNS)
+			break;
+		fputs(item, out);
 		separator = ", ";
 		sums[best] = 0;
 	}
@@ -166,12 +170,10 @@ static void print_columns(FILE *out, const struct tailor_timeline *timeline, uin
 }
 
 /* The detail on lines of its own, broken at spaces. */
-static void print_detail(FILE *out, const char *detail)
+static void print_detail(FILE *out, const char *printable)
 {
-	char printable[4 * TAILOR_DETAIL_BYTES];
 	const char *rest = printable;
 
-	tailor_report_printable(printable, sizeof(printable), detail, sizeof(printable));
 	while (*rest) {
 		size_t bytes = 0, columns = 0, space = 0;
 
@@ -194,20 +196,25 @@ static void print_detail(FILE *out, const char *detail)
 static void print_span(FILE *out, const struct tailor_timeline *timeline, const struct tailor_span *span)
 {
 	const char *cause = tailor_cause_name(span->cause);
-	char thread[4 * TAILOR_THREAD_NAME_BYTES], number[32] = "";
-	size_t room;
+	char thread[4 * TAILOR_THREAD_NAME_BYTES], detail[4 * TAILOR_DETAIL_BYTES], number[32] = "";
+	size_t used = strlen(cause), width;
 
 	print_columns(out, timeline, span->start_ns, span->end_ns);
 	fputs(cause, out);
-	room = STORY_COLUMNS - strlen(cause) - 2;
 	if (span->tid)
 		snprintf(number, sizeof(number), "%s%u", span->thread[0] ? " " : "thread ", span->tid);
 	if (span->thread[0] || span->tid) {
-		tailor_report_printable(thread, sizeof(thread), span->thread, room - strlen(number));
+		used += 2 + strlen(number);
+		used += tailor_report_printable(thread, sizeof(thread), span->thread, STORY_COLUMNS - used);
 		fprintf(out, ", %s%s", thread, number);
 	}
+	/* Beside the cause where there is room, else below it. */
+	width = tailor_report_printable(detail, sizeof(detail), span->detail, sizeof(detail));
+	if (width > 0 && used + 3 + width <= STORY_COLUMNS)
+		fprintf(out, " (%s)", detail);
 	fputc('\n', out);
-	print_detail(out, span->detail);
+	if (used + 3 + width > STORY_COLUMNS)
+		print_detail(out, detail);
 }
 
 static int is_short(const struct tailor_timeline *timeline, const struct tailor_span *span)
@@ -223,6 +230,7 @@ void tailor_report_text(FILE *out, const struct tailor_timeline *timeline)
 
 	print_head(out, timeline);
 	print_also(out, timeline);
+	print_failover(out, timeline);
 	print_completeness(out, timeline);
 	fputs("\n     offset   duration   share\n", out);
 	for (size_t i = 0, next; i < timeline->span_count; i = next) {

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/report.h"
+
+static struct tailor_span spans[8];
+static struct tailor_loss loss = {.channel = "cpu0", .from_ns = 0, .to_ns = UINT64_MAX, .events = 12};
+
+/* 44 ms: 3 short spans, a failover wait, a collection with a long detail, 2 short spans. */
+static struct tailor_timeline example(void)
+{
+	static const uint64_t ends[] = {10000, 15000, 20000, 100000, 43900000, 43950000, 44000000};
+	static const enum tailor_cause causes[] = {TAILOR_CAUSE_PROXY,         TAILOR_CAUSE_REQUEST_TRANSIT,
+	                                           TAILOR_CAUSE_RUN_QUEUE,     TAILOR_CAUSE_FAILOVER_WAIT,
+	                                           TAILOR_CAUSE_SERVER_QUEUE,  TAILOR_CAUSE_RESPONSE_TRANSIT,
+	                                           TAILOR_CAUSE_PROXY};
+	uint64_t now = 1000000;
+
+	memset(spans, 0, sizeof(spans));
+	for (size_t i = 0; i < 7; i++) {
+		spans[i] = (struct tailor_span){.start_ns = now, .end_ns = 1000000 + ends[i], .cause = causes[i]};
+		now = spans[i].end_ns;
+	}
+	strcpy(spans[3].thread, "a");
+	spans[4].tid = 4242;
+	strcpy(spans[4].thread, "evil\x1b[31m-thread\nname-that-is-quite-long-xxxx");
+	memset(spans[4].detail, 'w', sizeof(spans[4].detail) - 1);
+	return (struct tailor_timeline){
+		.request = {.id = 0x3fa9c2d1e05b7a64, .begin_ns = 1000000, .end_ns = 45000000, .status = 200, .failover = 1,
+	                    .wall_ns = UINT64_C(1769860800123456789), .target = "GET /\x1b]0;gotcha\x07\xff\xe2\x80\xae", .server = "b"},
+		.dominant = TAILOR_CAUSE_SERVER_QUEUE, .dominant_ns = 43800000, .join = TAILOR_JOIN_CONFIRMED,
+		.missing = TAILOR_MISSING_KERNEL | TAILOR_MISSING_EVENTS, .spans = spans, .span_count = 7, .losses = &loss, .loss_count = 1,
+	};
+}
+
+static char *text_of(const struct tailor_timeline *timeline)
+{
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+
+	tailor_report_text(out, timeline);
+	fclose(out);
+	return text;
+}
+
+static void the_text_fits_100_columns_and_holds_no_control_characters(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char *text;
+	size_t columns = 0;
+
+	(void)state;
+	memset(timeline.request.target, 'q', sizeof(timeline.request.target) - 1);
+	text = text_of(&timeline);
+	for (const char *at = text; *at; at++) {
+		unsigned char byte = (unsigned char)*at;
+
+		if (byte == '\n') {
+			columns = 0;
+			continue;
+		}
+		assert_true(byte >= 0x20 && byte != 0x7f);
+		columns += (byte & 0xc0) != 0x80;
+		assert_in_range(columns, 0, TAILOR_REPORT_COLUMNS);
+	}
+	free(text);
+}
+
+static void the_text_says_what_a_person_must_know(void **state)
+{
+	static const char *const parts[] = {
+		"request 3fa9c2d1e05b7a64  2026-01-31 12:00:00.123456 UTC",
+		"GET /\\x1b]0;gotcha\\x07\\xff\\xe2\\x80\\xae",
+		"status 200 from b",
+		"failed over from a (gc)",
+		"client saw  44.0 ms",
+		"server saw  unknown",
+		"because of  waiting in the server's queue, 43.8 ms (99.5%)",
+		"joined to the request: confirmed",
+		"missing     kernel events",
+		"missing     some events",
+		"lost        12 events of cpu0",
+		"(3 shorter spans)",
+		"evil\\x1b[31m",
+	};
+	struct tailor_timeline timeline = example();
+	char *text = text_of(&timeline);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
+		if (!strstr(text, parts[i]))
+			fail_msg("\"%s\" is not in\n%s", parts[i], text);
+	}
+	free(text);
+}
+
+static void a_timeline_that_contradicts_itself_is_printed_without_harm(void **state)
+{
+	struct tailor_timeline timeline = example();
+
+	(void)state;
+	timeline.request.end_ns = 0;
+	spans[1].start_ns = UINT64_MAX;
+	spans[2].end_ns = 0;
+	timeline.request.end = 77;
+	timeline.request.failover = 999;
+	free(text_of(&timeline));
+	timeline.span_count = 0;
+	timeline.request.begin_ns = timeline.request.end_ns;
+	free(text_of(&timeline));
+}
+
+static void json_is_valid_also_for_hostile_texts_and_has_all_spans(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char *text = NULL;
+	size_t length;
+	FILE *out = open_memstream(&text, &length);
+	json_t *root, *first, *span;
+
+	(void)state;
+	tailor_report_json_begin(out);
+	assert_int_equal(tailor_report_json(out, &timeline, 0), 0);
+	assert_int_equal(tailor_report_json(out, &timeline, 1), 0);
+	tailor_report_json_end(out);
+	fclose(out);
+	root = json_loads(text, 0, NULL);
+	assert_non_null(root);
+	assert_int_equal(json_array_size(json_object_get(root, "timelines")), 2);
+	first = json_array_get(json_object_get(root, "timelines"), 0);
+	assert_string_equal(json_string_value(json_object_get(first, "request")), "3fa9c2d1e05b7a64");
+	assert_string_equal(json_string_value(json_object_get(first, "dominant")), "server-queue");
+	assert_string_equal(json_string_value(json_object_get(first, "dominant_name")), "waiting in the server's queue");
+	assert_int_equal(json_integer_value(json_object_get(first, "client_ns")), 44000000);
+	assert_int_equal(json_array_size(json_object_get(first, "spans")), 7);
+	span = json_array_get(json_object_get(first, "spans"), 4);
+	assert_int_equal(json_integer_value(json_object_get(span, "offset_ns")), 100000);
+	assert_int_equal(json_integer_value(json_object_get(span, "duration_ns")), 43800000);
+	assert_string_equal(json_string_value(json_object_get(span, "cause")), "server-queue");
+	json_decref(root);
+	free(text);
+}
+
+static void printable_text_is_cut_at_whole_characters(void **state)
+{
+	char buffer[64];
+
+	(void)state;
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "h\xc3\xa9llo", 10), 5);
+	assert_string_equal(buffer, "h\xc3\xa9llo");
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "h\xc3\xa9llo world", 8), 8);
+	assert_string_equal(buffer, "h\xc3\xa9llo...");
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "a\xc0\xaf", 20), 9); /* overlong */
+	assert_string_equal(buffer, "a\\xc0\\xaf");
+	assert_int_equal(tailor_report_printable(buffer, 5, "abcdefgh", 20), 4);
+	assert_string_equal(buffer, "a...");
+	assert_string_equal(tailor_report_utf8(buffer, sizeof(buffer), "a\xff" "b"), "a\xef\xbf\xbd" "b");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_text_fits_100_columns_and_holds_no_control_characters),
+		cmocka_unit_test(the_text_says_what_a_person_must_know),
+		cmocka_unit_test(a_timeline_that_contradicts_itself_is_printed_without_harm),
+		cmocka_unit_test(json_is_valid_also_for_hostile_texts_and_has_all_spans),
+		cmocka_unit_test(printable_text_is_cut_at_whole_characters),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
