@@ -305,9 +305,10 @@ class Timeline:
         self.dominant = data["dominant"]
         self.missing = data["missing"]  # phrases of tailor_missing_name()
         self.begin_ns = data["begin_ns"]
-        self.end_ns = data["end_ns"]
+        self.end_ns = data["begin_ns"] + data["client_ns"]
         self.status = data["status"]
-        self.spans = data["spans"]  # each with cause, start_ns, end_ns, detail, thread
+        self.spans = [{"cause": span["cause"], "detail": span["detail"], "start_ns": self.begin_ns + span["offset_ns"],
+                       "end_ns": self.begin_ns + span["offset_ns"] + span["duration_ns"]} for span in data["spans"]]
 
     def ms(self):
         return (self.end_ns - self.begin_ns) / 1e6
