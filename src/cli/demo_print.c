@@ -24,7 +24,9 @@ static int dump(struct demo *demo, const char *timelines, const char *format, ch
 
 	r = demo_path(ret_path, demo->options.dir, "slowest.out");
 	r = r ?: demo_path(log, demo->options.dir, "dump.log");
-	r = r ?: demo_process_start(&process, "tailor dump", argv, NULL, ret_path, log, SIGKILL);
+	r = r ?: demo_process_start(&(struct demo_start){.name = "tailor dump", .argv = argv, .out = ret_path, .log = log,
+	                                                 .death_signal = SIGKILL},
+	                            &process);
 	if (r < 0)
 		return demo_fail("cannot start tailor dump: %s", strerror(-r));
 	while (demo_process_running(&process)) {

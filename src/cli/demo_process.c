@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,61 +49,71 @@ int demo_process_wait(int ms)
 }
 
 /* Between fork and exec. Returns only on failure, with errno set. */
-static void become(char *const argv[], const char *directory, int out, int log, int death_signal, pid_t parent)
+static void become(const struct demo_start *start, int input, int out, int log, pid_t parent)
 {
 	setpgid(0, 0);
-	prctl(PR_SET_PDEATHSIG, death_signal);
+	prctl(PR_SET_PDEATHSIG, start->death_signal);
 	if (getppid() != parent)
 		_exit(1); /* it died before the line above */
-	if (directory && chdir(directory) < 0)
+	setpriority(PRIO_PROCESS, 0, start->nice); /* refused without the right: then it runs like everything else */
+	if (start->directory && chdir(start->directory) < 0)
 		return;
-	if (dup2(out, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
+	if (dup2(input, STDIN_FILENO) < 0 || dup2(out, STDOUT_FILENO) < 0 || dup2(log, STDERR_FILENO) < 0)
 		return;
 	signal(SIGPIPE, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &signals_before, NULL);
-	execvp(argv[0], argv);
+	execvp(start->argv[0], start->argv);
 }
 
-int demo_process_start(struct demo_process *process, const char *name, char *const argv[], const char *directory,
-                       const char *out_path, const char *log_path, int death_signal)
+/* fork() and exec(); a failure of exec comes back through a pipe that a successful one closes. */
+static int spawn(const struct demo_start *start, int input, int out, int log, pid_t *ret_pid)
 {
-	cleanup_close int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	cleanup_close int log = open(log_path, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-	cleanup_close int out = out_path ? open(out_path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : dup(log);
 	cleanup_close int report_read = -1;
 	int report[2], failure = 0;
 	pid_t parent = getpid(), pid;
 
-	if (input < 0 || log < 0 || out < 0)
-		return -errno;
 	if (pipe2(report, O_CLOEXEC) < 0)
 		return -errno;
 	report_read = report[0];
 	pid = fork();
-	if (pid < 0) {
-		failure = -errno;
-		close(report[1]);
-		return failure;
-	}
 	if (pid == 0) {
-		dup2(input, STDIN_FILENO);
-		become(argv, directory, out, log, death_signal, parent);
+		become(start, input, out, log, parent);
 		failure = -errno;
 		if (write(report[1], &failure, sizeof(failure)) < 0)
 			_exit(126);
 		_exit(127);
 	}
+	if (pid < 0)
+		failure = -errno;
 	close(report[1]);
+	if (pid < 0)
+		return failure;
 	setpgid(pid, pid); /* both sides, so that it holds whoever runs first */
-	/* The pipe closes unwritten when exec succeeds. */
 	if (read(report_read, &failure, sizeof(failure)) == (ssize_t)sizeof(failure)) {
 		waitpid(pid, NULL, 0);
 		return failure;
 	}
-	snprintf(process->name, sizeof(process->name), "%s", name);
-	snprintf(process->log, sizeof(process->log), "%s", log_path);
-	process->status = 0;
-	process->pid = pid;
+	*ret_pid = pid;
+	return 0;
+}
+
+int demo_process_start(const struct demo_start *start, struct demo_process *ret_process)
+{
+	cleanup_close int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	cleanup_close int log = open(start->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
+	cleanup_close int out = start->out ? open(start->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : fcntl(log, F_DUPFD_CLOEXEC, 3);
+	pid_t pid = 0;
+	int r;
+
+	if (input < 0 || log < 0 || out < 0)
+		return -errno;
+	r = spawn(start, input, out, log, &pid);
+	if (r < 0)
+		return r;
+	snprintf(ret_process->name, sizeof(ret_process->name), "%s", start->name);
+	snprintf(ret_process->log, sizeof(ret_process->log), "%s", start->log);
+	ret_process->status = 0;
+	ret_process->pid = pid;
 	return 0;
 }
 

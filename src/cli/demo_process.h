@@ -17,13 +17,22 @@ struct demo_process {
 /* Blocks the signals that demo_process_wait() takes and ignores SIGPIPE. Once, before the first child. */
 void demo_process_setup(void);
 
+/* How to start one. All but directory and out must be set. */
+struct demo_start {
+	const char *name;
+	char *const *argv;     /* argv[0] is looked up in PATH */
+	const char *directory; /* to run in; NULL: ours */
+	const char *out;       /* file for stdout; NULL: in the log, too */
+	const char *log;       /* file for stderr */
+	int death_signal;      /* sent to it should we die first */
+	int nice;              /* negative: before others, where we may ask for that */
+};
+
 /*
- * Starts argv[0] (looked up in PATH) in a process group of its own, in `directory` (NULL: ours), with stdout in the
- * file `out` (NULL: in the log, too) and stderr in `log`. The child gets `death_signal` should we die first.
- * Returns 0, or the negative errno of what failed, exec included.
+ * Starts a child in a process group of its own. Returns 0, or the negative errno of what failed, exec included; then
+ * *ret_process is as it was.
  */
-int demo_process_start(struct demo_process *process, const char *name, char *const argv[], const char *directory,
-                       const char *out, const char *log, int death_signal);
+int demo_process_start(const struct demo_start *start, struct demo_process *ret_process);
 
 /* 1 while it runs, else 0: then `status` holds how it ended. */
 int demo_process_running(struct demo_process *process);

@@ -105,7 +105,9 @@ static int start_proxy(struct demo *demo, int failover, const char *directory, c
 		return demo_fail("cannot write %s: %s; choose another directory with --dir", config, strerror(-r));
 	demo->proxy_address[0] = '\0';
 	/* SIGTERM: it removes its sockets. */
-	r = demo_process_start(&demo->proxy, "the proxy", argv, NULL, NULL, log, SIGTERM);
+	r = demo_process_start(&(struct demo_start){.name = "the proxy", .argv = argv, .log = log, .death_signal = SIGTERM,
+	                                            .nice = DEMO_NICE_PROXY},
+	                       &demo->proxy);
 	if (r < 0)
 		return demo_fail("cannot start the proxy: %s", strerror(-r));
 	return wait_serving(demo);
@@ -128,7 +130,9 @@ static int start_load(struct demo *demo, const char *directory, char result[PATH
 	snprintf(duration, sizeof(duration), "%us", demo->options.seconds);
 	snprintf(warm, sizeof(warm), "%us", DEMO_WARM_S);
 	snprintf(url, sizeof(url), "http://%s/", demo->proxy_address);
-	r = demo_process_start(&demo->load, "the load", argv, NULL, result, log, SIGKILL);
+	r = demo_process_start(&(struct demo_start){.name = "the load", .argv = argv, .out = result, .log = log,
+	                                            .death_signal = SIGKILL, .nice = DEMO_NICE_LOAD},
+	                       &demo->load);
 	return r < 0 ? demo_fail("cannot start the load: %s", strerror(-r)) : 0;
 }
 

@@ -38,7 +38,9 @@ static int start(struct demo *demo, struct demo_server *server)
 	if (r < 0)
 		return demo_fail("the path %s is too long; choose a shorter one with --dir", options->dir);
 	snprintf(name, sizeof(name), "server %s", server->name);
-	r = demo_process_start(&server->process, name, argv, options->dir, NULL, log, SIGKILL);
+	r = demo_process_start(&(struct demo_start){.name = name, .argv = argv, .directory = options->dir, .log = log,
+	                                            .death_signal = SIGKILL, .nice = DEMO_NICE_SERVER},
+	                       &server->process);
 	if (r < 0)
 		return demo_fail("cannot start %s: %s; name a Java 17 or later with --java or JAVA_HOME", options->java, strerror(-r));
 	return 0;
