@@ -72,8 +72,9 @@ static int add_gap(struct tailor_harvest *harvest, const struct tailor_source *s
 }
 
 /* Walks the channel backward from its end until the events are too old. */
-static int read_source(struct tailor_harvest *harvest, const struct tailor_source *source, uint64_t from_ns, uint64_t to_ns)
+static int read_source(struct tailor_harvest *harvest, const struct tailor_source *source, uint64_t window_ns, uint64_t to_ns)
 {
+	uint64_t from_ns = window_ns > source->before_ns ? window_ns - source->before_ns : 0;
 	uint64_t end = tailor_channel_end(&source->channel);
 	uint64_t slots = source->channel.mask + 1;
 	uint64_t oldest = end > slots ? end - slots : 0;
@@ -81,7 +82,6 @@ static int read_source(struct tailor_harvest *harvest, const struct tailor_sourc
 	uint64_t gap = 0;
 	int reached_start = 0;
 
-	from_ns = from_ns > source->before_ns ? from_ns - source->before_ns : 0;
 	for (uint64_t position = end; position-- > oldest;) {
 		struct tailor_window_event *event;
 		enum tailor_read result;
@@ -98,8 +98,8 @@ static int read_source(struct tailor_harvest *harvest, const struct tailor_sourc
 		}
 		if (event->event.kind == TAILOR_EVENT_TEXT)
 			continue;
-		/* A gap after the window's end is none of ours. */
-		if (event->event.time_ns < to_ns && add_gap(harvest, source, event->event.time_ns, later_ns, gap))
+		/* A gap after the window's end, or in what is read before it for good measure, is no loss of it. */
+		if (event->event.time_ns < to_ns && later_ns > window_ns && add_gap(harvest, source, event->event.time_ns, later_ns, gap))
 			return -ENOMEM;
 		gap = 0;
 		later_ns = event->event.time_ns;
@@ -116,9 +116,9 @@ static int read_source(struct tailor_harvest *harvest, const struct tailor_sourc
 		harvest->event_count++;
 	}
 	/* The ring went around since the window began: what was there before is gone. */
-	if (!reached_start && oldest > 0 && later_ns > from_ns)
-		return add_gap(harvest, source, 0, later_ns, gap + 1);
-	return reached_start ? 0 : add_gap(harvest, source, 0, later_ns, gap);
+	if (reached_start || later_ns <= window_ns)
+		return 0;
+	return add_gap(harvest, source, 0, later_ns, gap + (oldest > 0));
 }
 
 static int by_time(const void *left, const void *right)

@@ -6,6 +6,9 @@
 #include "correlate/cover.h"
 #include "correlate/owner.h"
 
+/* From a segment's transmit to the wake-up that it causes; generous, and far below what deserves an explanation. */
+#define DELIVERY_NS 1000000
+
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -196,6 +199,32 @@ static int is_vm_thread(const struct path *path, const struct tailor_event *wake
 	return TAILOR_TASK_PID(wakeup->arg[0]) == path->server_pid && strcmp(task_name(path, wakeup, comm), "VM Thread") == 0;
 }
 
+/*
+ * Did the wake-up that ends here bring the request? On one host a segment is delivered by the context that sent it, or by
+ * ksoftirqd; a wake-up long after it left was about something else.
+ */
+static int is_arrival(const struct path *path, const struct tailor_event *wakeup)
+{
+	char comm[COMM_BYTES];
+
+	return !path->wire->request_sent_ns || path->now_ns - path->floor_ns <= DELIVERY_NS ||
+	       strncmp(event_comm(wakeup, comm), "ksoftirqd/", 10) == 0;
+}
+
+/* Before the receive, and no thread of the server ended the wait. Returns the floor. */
+static uint64_t pass_arrival(struct path *path, const struct stretch *stretch)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
+
+	if (is_arrival(path, stretch->wakeup)) {
+		span_list_add(path->spans, path->floor_ns, path->now_ns, TAILOR_CAUSE_REQUEST_TRANSIT);
+		return path->floor_ns;
+	}
+	span_detail(&span, "in the socket; no thread waited for it there");
+	add_off_cpu(path, path->floor_ns, &span);
+	return path->floor_ns;
+}
+
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */
 static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, uint64_t low)
 {
@@ -219,10 +248,8 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 		follow_waker(path, stretch, waker);
 		return path->now_ns;
 	}
-	if (path->received || (path->receive_ns == 0 && waker_pid == path->proxy_pid)) {
-		span_list_add(path->spans, path->floor_ns, path->now_ns, TAILOR_CAUSE_REQUEST_TRANSIT);
-		return path->floor_ns;
-	}
+	if (path->received || (path->receive_ns == 0 && waker_pid == path->proxy_pid))
+		return pass_arrival(path, stretch);
 	if (waker_pid == path->proxy_pid)
 		return pass_idle_loop(path, stretch, low);
 	add_wait(path, stretch, low, state);

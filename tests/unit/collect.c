@@ -252,6 +252,24 @@ static void a_harvest_says_what_was_overwritten_and_what_was_dropped(void **stat
 	tailor_harvest_free(&harvest);
 }
 
+static void what_was_overwritten_before_the_window_is_no_loss_of_it(void **state)
+{
+	struct tailor_harvest harvest = {0};
+	struct tailor_source source = {.name = "jvm:a", .before_ns = 1000000000};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	for (uint64_t i = 0; i < 80; i++)
+		put(&ring, TAILOR_EVENT_GC_START, 0, 1000000000 + i * 10000000, 0, 0, 0, 0, NULL);
+	source.channel = ring.channel;
+	/* 64 slots reach back to 1.16 s: the window from 1.7 s on is whole, its second before is not. */
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 1700000000, 1790000000), 0);
+	assert_int_equal(harvest.event_count, 64);
+	assert_int_equal(harvest.loss_count, 0);
+	tailor_harvest_free(&harvest);
+}
+
 static void a_thread_keeps_its_newest_name(void **state)
 {
 	struct tailor_threads threads = {0};
@@ -281,6 +299,7 @@ int main(void)
 		cmocka_unit_test(a_position_that_is_never_published_is_skipped_after_a_while),
 		cmocka_unit_test(a_harvest_is_ordered_cut_to_its_window_and_keeps_texts),
 		cmocka_unit_test(a_harvest_says_what_was_overwritten_and_what_was_dropped),
+		cmocka_unit_test(what_was_overwritten_before_the_window_is_no_loss_of_it),
 		cmocka_unit_test(a_thread_keeps_its_newest_name),
 	};
 

@@ -147,6 +147,45 @@ static void a_pause_while_the_request_waits_in_the_socket_is_the_collectors(void
 	scene_close(&scene);
 }
 
+/* A connection that was made during the pause: the server's loop hears of it only when something else wakes it. */
+static void a_request_in_a_socket_that_nobody_waits_on_is_not_in_transit(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 190000);
+	proxy_story(&scene, 190000, LOOP);
+	sleeps(&scene, 500, LOOP);
+	collects(&scene, SERVER, 1100, 171100, "Serial young\tAllocation Failure");
+	wakes(&scene, 180000, LOOP, PROXY, 180004);
+	receives(&scene, 180010, LOOP, REQUEST);
+	departure(&scene, 190000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_GC, 170000);
+	assert_took(&scene, TAILOR_CAUSE_REQUEST_TRANSIT, 0);
+	assert_took(&scene, TAILOR_CAUSE_SERVER, (1100 - 1010) + (180000 - 171100));
+	assert_detail(&scene, TAILOR_CAUSE_SERVER, "in the socket");
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_GC);
+	scene_close(&scene);
+}
+
+static void a_packet_that_the_kernel_delivers_late_is_in_transit(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 9000);
+	proxy_story(&scene, 9000, LOOP);
+	sleeps(&scene, 500, LOOP);
+	memcpy(&wake(&scene, 6000, LOOP, STRANGER)->arg[1], "ksoftirqd/1\0\0\0\0", 16);
+	in(&scene, 6004, LOOP, IDLE);
+	receives(&scene, 6010, LOOP, REQUEST);
+	departure(&scene, 9000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_REQUEST_TRANSIT, 6000 - 1010);
+	scene_close(&scene);
+}
+
 static void native_code_that_runs_on_during_a_pause_stays_on_cpu(void **state)
 {
 	struct scene scene;
@@ -411,6 +450,8 @@ int main(void)
 		cmocka_unit_test(a_lost_request_segment_is_a_retransmission_too),
 		cmocka_unit_test(a_pause_in_the_middle_is_cut_into_time_to_safepoint_collection_and_safepoint),
 		cmocka_unit_test(a_pause_while_the_request_waits_in_the_socket_is_the_collectors),
+		cmocka_unit_test(a_request_in_a_socket_that_nobody_waits_on_is_not_in_transit),
+		cmocka_unit_test(a_packet_that_the_kernel_delivers_late_is_in_transit),
 		cmocka_unit_test(native_code_that_runs_on_during_a_pause_stays_on_cpu),
 		cmocka_unit_test(a_safepoint_without_a_collection_is_only_a_safepoint),
 		cmocka_unit_test(without_kernel_events_the_agent_alone_explains_the_pause_and_the_rest_is_the_server),
