@@ -23,7 +23,9 @@ static int is_plausible(const struct tailor_event *event, pid_t pid, size_t cpu,
 {
 	if (event->kind < TAILOR_EVENT_WAKEUP || event->kind > TAILOR_EVENT_TCP_RETRANSMIT || event->texts != 0)
 		return 0;
-	if (event->pid != (uint32_t)pid || event->tid != (uint32_t)pid || event->cpu != cpu || event->request != 0)
+	if (event->pid != (uint32_t)pid || event->cpu != cpu || event->request != 0)
+		return 0;
+	if (CHILD_HAS_ONE_THREAD && event->tid != (uint32_t)pid)
 		return 0;
 	return event->time_ns >= begin_ns && event->time_ns <= tailor_clock_ns();
 }
