@@ -32,6 +32,13 @@ void child_stop(struct child *child);
 int64_t control_hear(int control);
 void control_tell(int control, int64_t number);
 
+/* ThreadSanitizer adds a thread of its own to every process, which shows in the recording like any other. */
+#ifdef __SANITIZE_THREAD__
+#define CHILD_HAS_ONE_THREAD 0
+#else
+#define CHILD_HAS_ONE_THREAD 1
+#endif
+
 /* Keeps a process on one CPU. */
 void pin(pid_t pid, int cpu);
 
