@@ -62,7 +62,8 @@ void client_accepted(struct worker *worker, int fd)
 	client->eof = false;
 	client->early_ns = 0;
 	client->in_start = client->in_end = 0;
-	client->over = __atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max;
+	client->over =
+	        __atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max;
 	learn_peer(client);
 	if (client->over) {
 		refuse_connection(worker, client);
@@ -108,8 +109,8 @@ void client_receive(struct worker *worker, struct client *client)
 	if (expected)
 		set_alarm(worker, client, worker->options->idle_timeout_ns);
 	token = connection_begin(connection, OPERATION_RECEIVE);
-	(expected ? tailor_ring_receive : tailor_ring_receive_later)(worker->ring, connection->fd, client->in + client->in_end,
-	                                                             worker->in_bytes - client->in_end, token);
+	(expected ? tailor_ring_receive : tailor_ring_receive_later)(
+	        worker->ring, connection->fd, client->in + client->in_end, worker->in_bytes - client->in_end, token);
 }
 
 static void parse(struct worker *worker, struct client *client)
@@ -133,8 +134,8 @@ static void parse(struct worker *worker, struct client *client)
 /* Bytes behind the current request belong to the next, which began when they were read. */
 static void note_early_bytes(struct client *client, uint64_t read_ns)
 {
-	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete && client->in_start < client->in_end &&
-	    client->early_ns == 0)
+	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete &&
+	    client->in_start < client->in_end && client->early_ns == 0)
 		client->early_ns = read_ns;
 }
 

@@ -52,8 +52,8 @@ static unsigned int live_attempts(const struct exchange *exchange)
 }
 
 /* Returns 0, or a negative errno when no connection could be had. */
-static int begin_attempt(struct worker *worker, struct client *client, unsigned int server, enum tailor_failover_reason reason,
-                         bool fresh)
+static int begin_attempt(struct worker *worker, struct client *client, unsigned int server,
+                         enum tailor_failover_reason reason, bool fresh)
 {
 	struct exchange *exchange = &client->exchange;
 	unsigned int index = exchange->attempts;
@@ -80,7 +80,8 @@ static bool take_body(struct worker *worker, struct client *client)
 	if (bytes > worker->forward_bytes - exchange->forward_end)
 		bytes = worker->forward_bytes - exchange->forward_end;
 	if (exchange->framing == HTTP1_CHUNKED) {
-		taken = http1_chunked_take(&exchange->chunked, client->in + client->in_start, bytes, &exchange->request_complete);
+		taken = http1_chunked_take(&exchange->chunked, client->in + client->in_start, bytes,
+		                           &exchange->request_complete);
 		if (taken < 0)
 			return false;
 	} else {
@@ -100,7 +101,8 @@ static bool discard_sent(struct worker *worker, struct client *client)
 	struct exchange *exchange = &client->exchange;
 	struct attempt *attempt = &exchange->attempt[exchange->attempts - 1];
 
-	if (exchange->request_complete || exchange->forward_end < worker->forward_bytes / 2 || live_attempts(exchange) != 1)
+	if (exchange->request_complete || exchange->forward_end < worker->forward_bytes / 2 ||
+	    live_attempts(exchange) != 1)
 		return false;
 	if (!attempt->upstream || attempt->upstream->sending || attempt->sent_bytes < exchange->forward_end)
 		return false;
@@ -148,7 +150,8 @@ void exchange_start(struct worker *worker, struct client *client)
 	exchange->keep_alive = head->keep_alive;
 	exchange->framing = head->framing;
 	exchange->body_left = head->framing == HTTP1_LENGTH ? head->content_length : 0;
-	exchange->request_complete = head->framing == HTTP1_NO_BODY || (head->framing == HTTP1_LENGTH && !exchange->body_left);
+	exchange->request_complete =
+	        head->framing == HTTP1_NO_BODY || (head->framing == HTTP1_LENGTH && !exchange->body_left);
 	if (head->method_known == HTTP1_CONNECT) {
 		exchange_refuse(worker, client, 501);
 		return;
@@ -269,23 +272,24 @@ static struct failover_case describe(const struct worker *worker, const struct e
 	unsigned int other = 1 - server;
 
 	return (struct failover_case){
-		.reason = reason,
-		.enabled = options->failover_on_gc,
-		.other_exists = options->servers > 1,
-		.other_paused = options->servers > 1 && server_is_paused(worker, other),
-		.other_down = options->servers > 1 && server_is_down(worker, other),
-		.method_allowed = options->replay_methods & (1u << exchange->method),
-		.request_complete = exchange->request_complete,
-		.request_kept = !exchange->request_lost,
-		.response_begun = exchange->winner >= 0,
-		.retried = exchange->retried,
-		.attempts = exchange->attempts,
-		.attempts_max = options->replay_attempts_max,
+	        .reason = reason,
+	        .enabled = options->failover_on_gc,
+	        .other_exists = options->servers > 1,
+	        .other_paused = options->servers > 1 && server_is_paused(worker, other),
+	        .other_down = options->servers > 1 && server_is_down(worker, other),
+	        .method_allowed = options->replay_methods & (1u << exchange->method),
+	        .request_complete = exchange->request_complete,
+	        .request_kept = !exchange->request_lost,
+	        .response_begun = exchange->winner >= 0,
+	        .retried = exchange->retried,
+	        .attempts = exchange->attempts,
+	        .attempts_max = options->replay_attempts_max,
 	};
 }
 
 /* The last attempt under way has failed. Returns true when another one has begun. */
-static bool retry(struct worker *worker, struct client *client, unsigned int server, enum tailor_failover_reason reason, bool stale)
+static bool retry(struct worker *worker, struct client *client, unsigned int server, enum tailor_failover_reason reason,
+                  bool stale)
 {
 	struct exchange *exchange = &client->exchange;
 	struct failover_case c = describe(worker, exchange, server, reason);

@@ -16,7 +16,7 @@ enum failover_action {
 
 struct failover_case {
 	enum tailor_failover_reason reason; /* never TAILOR_FAILOVER_NONE */
-	bool enabled;          /* failover on GC is on */
+	bool enabled;                       /* failover on GC is on */
 	bool other_exists;
 	bool other_paused;
 	bool other_down;

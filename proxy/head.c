@@ -101,8 +101,8 @@ static bool has_valid_parent(const struct http1_head *head)
 	return parent && trace_parent_valid(parent->value.data, parent->value.length);
 }
 
-int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host, char *to,
-                       size_t size)
+int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host,
+                       char *to, size_t size)
 {
 	struct output output = {.at = to, .end = to + size};
 	bool parent = has_valid_parent(head);

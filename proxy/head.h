@@ -15,10 +15,11 @@
  * Writes the request head for servers. A valid traceparent is passed on with its tracestate; otherwise one is made
  * with `id`. `host` stands in for a Host field that an HTTP/1.0 request may lack. Returns the length, or -ENOBUFS.
  */
-int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host, char *to,
-                       size_t size);
+int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host,
+                       char *to, size_t size);
 
-/* Writes the response head for the client, framed by exchange->reframing and ->close. Returns the length, or -ENOBUFS. */
+/* Writes the response head for the client, framed by exchange->reframing and ->close. Returns the length, or -ENOBUFS.
+ */
 int head_write_response(const struct exchange *exchange, const struct http1_head *head, char *to, size_t size);
 
 /* Writes an interim (1xx) response. Returns the length, or -ENOBUFS. */

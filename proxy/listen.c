@@ -47,7 +47,8 @@ static void remove_stale(const struct tailor_address *address)
 {
 	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address->storage, address->length) != 0 && errno == ECONNREFUSED)
+	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address->storage, address->length) != 0 &&
+	    errno == ECONNREFUSED)
 		unlink(((const struct sockaddr_un *)&address->storage)->sun_path);
 }
 

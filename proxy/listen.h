@@ -7,9 +7,9 @@
 #include "base/address.h"
 
 /*
- * Opens `count` listening sockets on one address, which the kernel spreads connections over; a port of 0 is chosen by it
- * and stored in *address. For a Unix address all of them are the same socket. Returns 0, or a negative errno
- * with one line and the remedy in `error` and nothing left open.
+ * Opens `count` listening sockets on one address, which the kernel spreads connections over; a port of 0 is chosen by
+ * it and stored in *address. For a Unix address all of them are the same socket. Returns 0, or a negative errno with
+ * one line and the remedy in `error` and nothing left open.
  */
 int listen_open(struct tailor_address *address, unsigned int count, int *ret_fds, char *error, size_t error_size);
 

@@ -92,8 +92,8 @@ bool pause_may_sleep(struct worker *worker)
 
 		if (!server->page)
 			continue;
-		/* Store, full fence, load, against the agent's store of the state, fence, and load of `sleeping`: one of
-		 * the two sees the other. Both accesses being sequentially consistent is that fence. */
+		/* Store, full fence, load, against the agent's store of the state, fence, and load of `sleeping`: one
+		 * of the two sees the other. Both accesses being sequentially consistent is that fence. */
 		__atomic_store_n(&server->page->waker[worker->index].sleeping, 1, __ATOMIC_SEQ_CST);
 		if (load_state(server) != server->state)
 			unchanged = false;

@@ -13,7 +13,8 @@ bool pause_may_sleep(struct worker *worker);
 void pause_awake(struct worker *worker);
 
 void pause_attach(struct worker *worker, unsigned int server, struct tailor_jvm_page *page, int waker);
-/* Returns true when nothing of the JVM is in use any more; otherwise it is after pause_waker_complete() has returned true. */
+/* Returns true when nothing of the JVM is in use any more; otherwise it is after pause_waker_complete() has returned
+ * true. */
 bool pause_detach(struct worker *worker, unsigned int server);
 
 /* A read of a waker has completed. Returns true when that ends a detach. */

@@ -66,7 +66,8 @@ static int check(const struct tailor_proxy_options *options, char *error, size_t
 	return -EINVAL;
 }
 
-static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t id_base, char *error, size_t error_size)
+static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t id_base, char *error,
+                        size_t error_size)
 {
 	struct worker *worker = &proxy->worker[index];
 	int ret;
@@ -78,19 +79,22 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 	trace_open(&worker->trace, id_base, index);
 	ret = worker_open(worker);
 	if (ret < 0) {
-		snprintf(error, error_size, "cannot reserve memory for the connections: %s; lower connections_max", strerror(-ret));
+		snprintf(error, error_size, "cannot reserve memory for the connections: %s; lower connections_max",
+		         strerror(-ret));
 		return ret;
 	}
 	worker->command_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (worker->command_fd < 0) {
 		ret = -errno;
-		snprintf(error, error_size, "cannot create an eventfd: %s; raise the limit of open files (ulimit -n)", strerror(-ret));
+		snprintf(error, error_size, "cannot create an eventfd: %s; raise the limit of open files (ulimit -n)",
+		         strerror(-ret));
 		return ret;
 	}
 	sem_init(&worker->started, 0, 0);
 	ret = -pthread_create(&worker->thread, NULL, worker_run, worker);
 	if (ret < 0) {
-		snprintf(error, error_size, "cannot create a thread: %s; raise the limit of processes (ulimit -u)", strerror(-ret));
+		snprintf(error, error_size, "cannot create a thread: %s; raise the limit of processes (ulimit -u)",
+		         strerror(-ret));
 		return ret;
 	}
 	while (sem_wait(&worker->started) != 0)
@@ -105,7 +109,8 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 	return 0;
 }
 
-int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor_proxy **ret_proxy, char *error, size_t error_size)
+int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor_proxy **ret_proxy, char *error,
+                       size_t error_size)
 {
 	struct tailor_proxy *proxy;
 	uint64_t id_base = trace_random();

@@ -9,20 +9,20 @@ static inline void record_at(struct worker *worker, uint64_t time_ns, enum tailo
                              uint32_t extra, const uint64_t arg[3], const char *text, size_t text_length)
 {
 	struct tailor_event event = {
-		.kind = (uint8_t)kind,
-		.extra = extra,
-		.time_ns = time_ns,
-		.request = request,
-		.pid = worker->pid,
-		.tid = worker->tid,
-		.arg = {arg[0], arg[1], arg[2]},
+	        .kind = (uint8_t)kind,
+	        .extra = extra,
+	        .time_ns = time_ns,
+	        .request = request,
+	        .pid = worker->pid,
+	        .tid = worker->tid,
+	        .arg = {arg[0], arg[1], arg[2]},
 	};
 
 	tailor_channel_write(&worker->options->channels[worker->index], &event, text, text_length);
 }
 
-static inline void record(struct worker *worker, enum tailor_event_kind kind, const struct exchange *exchange, uint32_t extra,
-                          uint64_t arg0, uint64_t arg1, uint64_t arg2)
+static inline void record(struct worker *worker, enum tailor_event_kind kind, const struct exchange *exchange,
+                          uint32_t extra, uint64_t arg0, uint64_t arg1, uint64_t arg2)
 {
 	const uint64_t arg[3] = {arg0, arg1, arg2};
 

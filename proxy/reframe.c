@@ -27,7 +27,8 @@ uint32_t reframe_to_chunked(struct exchange *exchange, const char *data, uint32_
 		exchange->out_end += 2;
 	}
 	room = out_bytes - exchange->out_end;
-	if (exchange->response_complete && used == length && !exchange->tail_written && room >= sizeof(LAST_CHUNK) - 1) {
+	if (exchange->response_complete && used == length && !exchange->tail_written &&
+	    room >= sizeof(LAST_CHUNK) - 1) {
 		memcpy(out + exchange->out_end, LAST_CHUNK, sizeof(LAST_CHUNK) - 1);
 		exchange->out_end += sizeof(LAST_CHUNK) - 1;
 		exchange->tail_written = true;
@@ -54,7 +55,8 @@ static void take_framing(struct exchange *exchange, char character)
 {
 	switch (exchange->chunk_state) {
 	case CHUNK_SIZE:
-		if ((character >= '0' && character <= '9') || ((character | 0x20) >= 'a' && (character | 0x20) <= 'f')) {
+		if ((character >= '0' && character <= '9') ||
+		    ((character | 0x20) >= 'a' && (character | 0x20) <= 'f')) {
 			exchange->chunk_left = exchange->chunk_left * 16 + digit(character);
 			break;
 		}
@@ -72,7 +74,8 @@ static void take_framing(struct exchange *exchange, char character)
 	}
 }
 
-uint32_t reframe_from_chunked(struct exchange *exchange, const char *data, uint32_t length, char *out, uint32_t out_bytes)
+uint32_t reframe_from_chunked(struct exchange *exchange, const char *data, uint32_t length, char *out,
+                              uint32_t out_bytes)
 {
 	uint32_t used = 0;
 

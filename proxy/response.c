@@ -22,7 +22,8 @@ static void judge_reuse(struct upstream *upstream, const struct exchange *exchan
 {
 	const struct attempt *attempt = &exchange->attempt[upstream->attempt];
 
-	if (upstream->in_end > upstream->in_body || !exchange->request_complete || attempt->sent_bytes < exchange->forward_end)
+	if (upstream->in_end > upstream->in_body || !exchange->request_complete ||
+	    attempt->sent_bytes < exchange->forward_end)
 		upstream->dirty = true;
 }
 
@@ -58,7 +59,8 @@ static bool take_body(struct worker *worker, struct upstream *upstream)
 		done = exchange->response_left == 0;
 		break;
 	case HTTP1_CHUNKED:
-		taken = http1_chunked_take(&exchange->response_chunked, upstream->in + upstream->in_body, available, &done);
+		taken = http1_chunked_take(&exchange->response_chunked, upstream->in + upstream->in_body, available,
+		                           &done);
 		if (taken < 0)
 			return false;
 		break;
@@ -123,7 +125,8 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;
-	length = head_write_response(exchange, head, client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
+	length = head_write_response(exchange, head, client->out + exchange->out_end,
+	                             worker->out_bytes - exchange->out_end);
 	upstream->in_start += (uint32_t)head->head_bytes;
 	upstream->in_body = upstream->in_start;
 	if (length < 0) {
@@ -186,7 +189,8 @@ void response_ended(struct worker *worker, struct upstream *upstream, int result
 	struct exchange *exchange = &client->exchange;
 
 	upstream->dirty = true;
-	if (exchange->winner == (int)upstream->attempt && exchange->response_framing == HTTP1_UNTIL_CLOSE && result == 0) {
+	if (exchange->winner == (int)upstream->attempt && exchange->response_framing == HTTP1_UNTIL_CLOSE &&
+	    result == 0) {
 		complete(worker, upstream);
 		response_pump(worker, client);
 		return;
@@ -213,12 +217,12 @@ static void fill_out(struct worker *worker, struct client *client, struct upstre
 		upstream->in_start += available;
 		break;
 	case REFRAME_TO_CHUNKED:
-		upstream->in_start += reframe_to_chunked(exchange, upstream->in + upstream->in_start, available, client->out,
-		                                         worker->out_bytes);
+		upstream->in_start += reframe_to_chunked(exchange, upstream->in + upstream->in_start, available,
+		                                         client->out, worker->out_bytes);
 		break;
 	case REFRAME_FROM_CHUNKED:
-		upstream->in_start += reframe_from_chunked(exchange, upstream->in + upstream->in_start, available, client->out,
-		                                           worker->out_bytes);
+		upstream->in_start += reframe_from_chunked(exchange, upstream->in + upstream->in_start, available,
+		                                           client->out, worker->out_bytes);
 		break;
 	}
 }

@@ -4,7 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
-struct tailor_tag *tag_claim(struct tailor_tag *tags, uint16_t port, unsigned int server, const struct tailor_address *address)
+struct tailor_tag *tag_claim(struct tailor_tag *tags, uint16_t port, unsigned int server,
+                             const struct tailor_address *address)
 {
 	struct tailor_tag *tag = &tags[port];
 	uint16_t server_port = tailor_address_port(address);
@@ -12,7 +13,8 @@ struct tailor_tag *tag_claim(struct tailor_tag *tags, uint16_t port, unsigned in
 
 	if (port == 0 || server_port == 0)
 		return NULL;
-	if (!__atomic_compare_exchange_n(&tag->server_port, &free_entry, server_port, 0, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+	if (!__atomic_compare_exchange_n(&tag->server_port, &free_entry, server_port, 0, __ATOMIC_ACQ_REL,
+	                                 __ATOMIC_RELAXED))
 		return NULL;
 	/* `request` is 0 until the first tag_store(), so nobody believes the rest before it is filled. */
 	tag->server = (uint16_t)server;

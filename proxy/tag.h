@@ -11,8 +11,10 @@
 
 #include "base/address.h"
 
-/* Claims the entry of a local port for a connection to `server`. Returns it, or NULL when another connection has it. Any thread. */
-struct tailor_tag *tag_claim(struct tailor_tag *tags, uint16_t port, unsigned int server, const struct tailor_address *address);
+/* Claims the entry of a local port for a connection to `server`. Returns it, or NULL when another connection has it.
+ * Any thread. */
+struct tailor_tag *tag_claim(struct tailor_tag *tags, uint16_t port, unsigned int server,
+                             const struct tailor_address *address);
 
 /* The connection carries `request` from now on; 0: none. */
 static inline void tag_store(struct tailor_tag *tag, uint64_t request)

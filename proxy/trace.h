@@ -8,10 +8,10 @@
 #include <stdint.h>
 
 struct trace_source {
-	uint64_t base;    /* random, the same for all workers of a process */
+	uint64_t base; /* random, the same for all workers of a process */
 	uint64_t counter;
 	uint64_t worker;
-	uint64_t random;  /* state for trace ids */
+	uint64_t random; /* state for trace ids */
 };
 
 /* Returns 64 random bits for `base`; never fails. */
@@ -23,7 +23,8 @@ void trace_open(struct trace_source *source, uint64_t base, unsigned int worker)
 uint64_t trace_next_id(struct trace_source *source);
 
 #define TRACE_PARENT_BYTES 55
-/* Writes a traceparent with a new trace id, `id` as parent and the sampled flag off: whether others record is not ours to say. */
+/* Writes a traceparent with a new trace id, `id` as parent and the sampled flag off: whether others record is not ours
+ * to say. */
 void trace_write_parent(struct trace_source *source, uint64_t id, char to[TRACE_PARENT_BYTES]);
 
 /* 1 when the value of a traceparent field is valid and must be passed on. */

@@ -166,7 +166,8 @@ void upstream_send(struct worker *worker, struct upstream *upstream)
 	struct exchange *exchange = &client->exchange;
 	struct attempt *attempt = &exchange->attempt[upstream->attempt];
 
-	if (upstream->state != UPSTREAM_BUSY || upstream->dirty || connection_has(&upstream->connection, OPERATION_SEND))
+	if (upstream->state != UPSTREAM_BUSY || upstream->dirty ||
+	    connection_has(&upstream->connection, OPERATION_SEND))
 		return;
 	if (attempt->sent_bytes < exchange->forward_end) {
 		if (exchange->winner < 0)
@@ -209,7 +210,8 @@ void upstream_receive(struct worker *worker, struct upstream *upstream)
 		return;
 	}
 	if (body)
-		wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
+		wheel_set(&worker->wheel, &upstream->connection.alarm,
+		          worker->now_ns + worker->options->idle_timeout_ns);
 	token = connection_begin(&upstream->connection, OPERATION_RECEIVE);
 	(later ? tailor_ring_receive_later : tailor_ring_receive)(worker->ring, upstream->connection.fd,
 	                                                          upstream->in + upstream->in_end,
@@ -224,7 +226,8 @@ void upstream_drop(struct worker *worker, struct upstream *upstream)
 
 void upstream_release(struct worker *worker, struct upstream *upstream)
 {
-	bool usable = !upstream->dirty && !worker->stopping && !upstream->connection.operations && !upstream->connection.holds;
+	bool usable = !upstream->dirty && !worker->stopping && !upstream->connection.operations &&
+	              !upstream->connection.holds;
 
 	detach(worker, upstream);
 	if (!usable) {

@@ -6,8 +6,8 @@
 #include "proxy/worker.h"
 
 /*
- * Gives attempt `index` of the client's exchange a connection to its server, idle or new (`fresh`: new in any case), and
- * writes ATTEMPT_BEGIN. Returns 0, or a negative errno when there is none to be had: then nothing has happened.
+ * Gives attempt `index` of the client's exchange a connection to its server, idle or new (`fresh`: new in any case),
+ * and writes ATTEMPT_BEGIN. Returns 0, or a negative errno when there is none to be had: then nothing has happened.
  */
 int upstream_begin(struct worker *worker, struct client *client, unsigned int index, bool fresh);
 

@@ -36,8 +36,10 @@ int worker_open(struct worker *worker)
 	worker->in_bytes = round_up(options->head_bytes_max + 4096);
 	worker->forward_bytes = round_up(options->head_bytes_max + HEAD_ADDED_BYTES + SMALL_BODY_BYTES);
 	worker->out_bytes = round_up(2 * (options->head_bytes_max + HEAD_ADDED_BYTES) + SMALL_BODY_BYTES);
-	worker->upstream_in_bytes = round_up(options->head_bytes_max + 4096 > RESPONSE_BYTES ? options->head_bytes_max + 4096 : RESPONSE_BYTES);
-	/* Which worker a connection comes to is the kernel's choice, so that each may get all. Memory is taken when used. */
+	worker->upstream_in_bytes = round_up(
+	        options->head_bytes_max + 4096 > RESPONSE_BYTES ? options->head_bytes_max + 4096 : RESPONSE_BYTES);
+	/* Which worker a connection comes to is the kernel's choice, so that each may get all. Memory is taken when
+	 * used. */
 	worker->client_slots = options->connections_max + REFUSAL_SLOTS;
 	worker->upstream_slots = 2 * worker->client_slots;
 	client_bytes = (size_t)worker->in_bytes + worker->forward_bytes + worker->out_bytes;
@@ -45,7 +47,8 @@ int worker_open(struct worker *worker)
 	structs = worker->client_slots * sizeof(struct client) + worker->upstream_slots * sizeof(struct upstream);
 	structs = (structs + 4095) / 4096 * 4096;
 	worker->memory_bytes = structs + worker->client_slots * client_bytes + worker->upstream_slots * upstream_bytes;
-	worker->memory = mmap(NULL, worker->memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	worker->memory = mmap(NULL, worker->memory_bytes, PROT_READ | PROT_WRITE,
+	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (worker->memory == MAP_FAILED) {
 		worker->memory = NULL;
 		return -ENOMEM;
@@ -75,8 +78,8 @@ struct client *worker_take_client(struct worker *worker)
 			return NULL;
 		client = &worker->clients[worker->client_used];
 		client->connection.slot = worker->client_used;
-		buffers = worker->buffers + worker->client_used *
-		                                    ((size_t)worker->in_bytes + worker->forward_bytes + worker->out_bytes);
+		buffers = worker->buffers +
+		          worker->client_used * ((size_t)worker->in_bytes + worker->forward_bytes + worker->out_bytes);
 		client->in = buffers;
 		client->forward = buffers + worker->in_bytes;
 		client->out = buffers + worker->in_bytes + worker->forward_bytes;
@@ -99,9 +102,10 @@ struct upstream *worker_take_upstream(struct worker *worker)
 			return NULL;
 		upstream = &worker->upstreams[worker->upstream_used];
 		upstream->connection.slot = worker->client_slots + worker->upstream_used;
-		upstream->in = worker->buffers +
-		               worker->client_slots * ((size_t)worker->in_bytes + worker->forward_bytes + worker->out_bytes) +
-		               (size_t)worker->upstream_used * worker->upstream_in_bytes;
+		upstream->in =
+		        worker->buffers +
+		        worker->client_slots * ((size_t)worker->in_bytes + worker->forward_bytes + worker->out_bytes) +
+		        (size_t)worker->upstream_used * worker->upstream_in_bytes;
 		worker->upstream_used++;
 	}
 	upstream->next = NULL;
@@ -163,7 +167,9 @@ static void run_command(struct worker *worker)
 	if (!command)
 		return;
 	switch (command->kind) {
-	case COMMAND_ATTACH: pause_attach(worker, command->server, command->page, command->wakers[worker->index]); break;
+	case COMMAND_ATTACH:
+		pause_attach(worker, command->server, command->page, command->wakers[worker->index]);
+		break;
 	case COMMAND_DETACH:
 		if (!pause_detach(worker, command->server)) {
 			worker->detaching = command;
@@ -184,8 +190,8 @@ static void complete_own(struct worker *worker, const struct tailor_completion *
 	case OPERATION_COMMAND: run_command(worker); break;
 	case OPERATION_CANCEL: break;
 	default:
-		if (pause_waker_complete(worker, operation - OPERATION_WAKER, TAILOR_TOKEN_GENERATION(completion->token),
-		                         completion->result) &&
+		if (pause_waker_complete(worker, operation - OPERATION_WAKER,
+		                         TAILOR_TOKEN_GENERATION(completion->token), completion->result) &&
 		    worker->detaching) {
 			sem_post(&worker->detaching->done);
 			worker->detaching = NULL;
@@ -223,7 +229,7 @@ static void complete(struct worker *worker, const struct tailor_completion *comp
 		connection_settle(worker, connection);
 		return;
 	}
-	connection->operations &= (uint8_t)~(1u << operation);
+	connection->operations &= (uint8_t) ~(1u << operation);
 	if (operation == OPERATION_CLOSE) {
 		connection->generation++;
 		if (is_client)
@@ -233,7 +239,8 @@ static void complete(struct worker *worker, const struct tailor_completion *comp
 	} else if (is_client) {
 		client_complete(worker, &worker->clients[slot], operation, completion->result);
 	} else {
-		upstream_complete(worker, &worker->upstreams[slot - worker->client_slots], operation, completion->result);
+		upstream_complete(worker, &worker->upstreams[slot - worker->client_slots], operation,
+		                  completion->result);
 	}
 }
 

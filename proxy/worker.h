@@ -69,10 +69,10 @@ struct upstream {
 	struct connection connection;
 	enum upstream_state state;
 	uint8_t server;
-	uint8_t attempt;   /* index into the exchange's attempts */
+	uint8_t attempt; /* index into the exchange's attempts */
 	uint8_t port_tries;
-	bool reused;       /* has carried an exchange before */
-	bool dirty;        /* cannot carry another exchange */
+	bool reused; /* has carried an exchange before */
+	bool dirty;  /* cannot carry another exchange */
 	uint16_t port;
 	struct tailor_tag *tag; /* NULL: untagged */
 	struct client *client;  /* whose attempt it carries */
@@ -110,7 +110,7 @@ struct exchange {
 	/* request side */
 	enum http1_method method;
 	uint8_t minor;
-	bool keep_alive;       /* the client's wish */
+	bool keep_alive; /* the client's wish */
 	bool parsed;
 	enum http1_framing framing;
 	uint64_t body_left;
@@ -130,13 +130,13 @@ struct exchange {
 	bool response_complete; /* read from the server, or made here */
 	bool tail_written;      /* the last chunk that REFRAME_TO_CHUNKED adds */
 	bool reply_begun;
-	bool close;             /* the client's connection ends after this response */
-	bool until_close;       /* only the close tells the client the end */
+	bool close;       /* the client's connection ends after this response */
+	bool until_close; /* only the close tells the client the end */
 	enum reframing reframing;
 	enum http1_framing response_framing;
 	uint64_t response_left;
 	struct http1_chunked response_chunked;
-	uint64_t chunk_left;    /* REFRAME_FROM_CHUNKED: data in the current chunk */
+	uint64_t chunk_left; /* REFRAME_FROM_CHUNKED: data in the current chunk */
 	uint8_t chunk_state;
 	uint32_t out_start;
 	uint32_t out_end;
@@ -157,8 +157,8 @@ enum client_state {
 struct client {
 	struct connection connection;
 	enum client_state state;
-	bool eof;    /* the client has shut down its sending side */
-	bool over;   /* beyond connections_max */
+	bool eof;  /* the client has shut down its sending side */
+	bool over; /* beyond connections_max */
 	uint16_t port;
 	uint32_t ip;
 	struct client *next; /* free list */
@@ -238,15 +238,16 @@ struct worker {
 
 	struct client *clients;
 	struct client *client_free;
-	uint32_t client_slots, client_used, client_count; /* used: slots that were ever taken, the others are untouched memory */
+	uint32_t client_slots, client_used,
+	        client_count; /* used: slots that were ever taken, the others are untouched memory */
 	struct upstream *upstreams;
 	struct upstream *upstream_free;
 	uint32_t upstream_slots, upstream_used, upstream_count;
 	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
 	struct http1_limits limits;
 	struct http1_head head; /* of the message at hand; valid until the next parse */
-	char *buffers; /* behind the structs */
-	void *memory; /* clients, upstreams and their buffers */
+	char *buffers;          /* behind the structs */
+	void *memory;           /* clients, upstreams and their buffers */
 	size_t memory_bytes;
 
 	int listener;
@@ -254,7 +255,7 @@ struct worker {
 	uint64_t accept_retry_ns;
 	int command_fd;
 	uint64_t command_value;
-	struct command *command; /* atomic */
+	struct command *command;   /* atomic */
 	struct command *detaching; /* acknowledged when the waker's read is back */
 	bool stopping;
 	uint64_t stop_deadline_ns;

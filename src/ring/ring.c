@@ -25,7 +25,8 @@ struct tailor_ring {
 	unsigned int buffer_bytes;
 };
 
-_Static_assert(sizeof(struct tailor_ring_deadline) == sizeof(struct __kernel_timespec), "a deadline is the kernel's timespec");
+_Static_assert(sizeof(struct tailor_ring_deadline) == sizeof(struct __kernel_timespec),
+               "a deadline is the kernel's timespec");
 
 static void buffers_close(struct tailor_ring *ring)
 {
@@ -72,8 +73,9 @@ static int buffers_open(struct tailor_ring *ring, const struct tailor_ring_optio
 int tailor_ring_open(const struct tailor_ring_options *options, struct tailor_ring **ret_ring)
 {
 	struct io_uring_params parameters = {
-		.flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE | IORING_SETUP_CLAMP,
-		.cq_entries = options->entries * COMPLETIONS_PER_ENTRY,
+	        .flags = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN | IORING_SETUP_CQSIZE |
+	                 IORING_SETUP_CLAMP,
+	        .cq_entries = options->entries * COMPLETIONS_PER_ENTRY,
 	};
 	struct tailor_ring *ring = calloc(1, sizeof(*ring));
 	int ret;
@@ -99,9 +101,9 @@ int tailor_ring_open(const struct tailor_ring_options *options, struct tailor_ri
 void tailor_ring_close(struct tailor_ring *ring)
 {
 	struct io_uring_sync_cancel_reg everything = {
-		.flags = IORING_ASYNC_CANCEL_ALL | IORING_ASYNC_CANCEL_ANY,
-		.fd = -1,
-		.timeout = {.tv_sec = -1, .tv_nsec = -1},
+	        .flags = IORING_ASYNC_CANCEL_ALL | IORING_ASYNC_CANCEL_ANY,
+	        .fd = -1,
+	        .timeout = {.tv_sec = -1, .tv_nsec = -1},
 	};
 
 	if (!ring)
@@ -121,7 +123,8 @@ static struct io_uring_sqe *next_entry(struct tailor_ring *ring)
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring->uring);
 
 	while (!sqe) {
-		/* -EBUSY means that completions overflowed; flushing them makes room. They stay queued for the next wait. */
+		/* -EBUSY means that completions overflowed; flushing them makes room. They stay queued for the next
+		 * wait. */
 		if (io_uring_submit(&ring->uring) < 0)
 			(void)io_uring_get_events(&ring->uring);
 		sqe = io_uring_get_sqe(&ring->uring);
@@ -130,12 +133,12 @@ static struct io_uring_sqe *next_entry(struct tailor_ring *ring)
 }
 
 /* liburing clears the token in each prepare function: it goes in afterwards. */
-#define QUEUE(ring, token, prepare, ...)                                                            \
-	({                                                                                          \
-		struct io_uring_sqe *sqe_ = next_entry(ring);                                       \
-		prepare(sqe_, __VA_ARGS__);                                                         \
-		sqe_->user_data = (token);                                                          \
-		sqe_;                                                                               \
+#define QUEUE(ring, token, prepare, ...)                                                                               \
+	({                                                                                                             \
+		struct io_uring_sqe *sqe_ = next_entry(ring);                                                          \
+		prepare(sqe_, __VA_ARGS__);                                                                            \
+		sqe_->user_data = (token);                                                                             \
+		sqe_;                                                                                                  \
 	})
 
 void tailor_ring_accept(struct tailor_ring *ring, int fd, uint64_t token)
@@ -143,7 +146,8 @@ void tailor_ring_accept(struct tailor_ring *ring, int fd, uint64_t token)
 	QUEUE(ring, token, io_uring_prep_multishot_accept, fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 }
 
-void tailor_ring_connect(struct tailor_ring *ring, int fd, const struct sockaddr *address, socklen_t length, uint64_t token)
+void tailor_ring_connect(struct tailor_ring *ring, int fd, const struct sockaddr *address, socklen_t length,
+                         uint64_t token)
 {
 	QUEUE(ring, token, io_uring_prep_connect, fd, address, length);
 }
@@ -186,7 +190,8 @@ void tailor_ring_read(struct tailor_ring *ring, int fd, void *memory, size_t byt
 	QUEUE(ring, token, io_uring_prep_read, fd, memory, (unsigned int)bytes, (uint64_t)-1);
 }
 
-void tailor_ring_timeout(struct tailor_ring *ring, struct tailor_ring_deadline *storage, uint64_t deadline_ns, uint64_t token)
+void tailor_ring_timeout(struct tailor_ring *ring, struct tailor_ring_deadline *storage, uint64_t deadline_ns,
+                         uint64_t token)
 {
 	if (deadline_ns > INT64_MAX)
 		deadline_ns = INT64_MAX;
@@ -202,7 +207,8 @@ void tailor_ring_cancel(struct tailor_ring *ring, uint64_t target, uint64_t toke
 
 void tailor_ring_message(struct tailor_ring *ring, struct tailor_ring *other, uint64_t token, int result)
 {
-	struct io_uring_sqe *sqe = QUEUE(ring, token, io_uring_prep_msg_ring, other->uring.ring_fd, (unsigned int)result, token, 0);
+	struct io_uring_sqe *sqe =
+	        QUEUE(ring, token, io_uring_prep_msg_ring, other->uring.ring_fd, (unsigned int)result, token, 0);
 
 	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
@@ -234,8 +240,8 @@ int tailor_ring_wait(struct tailor_ring *ring, uint64_t deadline_ns)
 			ret = submit_and_wait(ring, &timeout);
 		}
 	} while (ret == -EINTR);
-	/* -EBUSY and -EAGAIN: the kernel wants completions taken, or memory back, before it accepts more; what was queued
-	 * stays queued for the next call. */
+	/* -EBUSY and -EAGAIN: the kernel wants completions taken, or memory back, before it accepts more; what was
+	 * queued stays queued for the next call. */
 	if (ret < 0 && ret != -ETIME && ret != -EBUSY && ret != -EAGAIN)
 		return ret;
 	ring->ready = io_uring_cq_ready(&ring->uring);

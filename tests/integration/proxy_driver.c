@@ -56,26 +56,29 @@ static void print_status(void)
 	tailor_proxy_status(proxy, &status);
 	printf("{\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"client_gone\":%" PRIu64 ",\"cut\":%" PRIu64
 	       ",\"failed_over\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"clients\":%u,\"active\":%u,\"not_moved\":{",
-	       status.requests, status.refused, status.client_gone, status.cut, status.failed_over, status.stale_completions,
-	       status.clients, status.active);
+	       status.requests, status.refused, status.client_gone, status.cut, status.failed_over,
+	       status.stale_completions, status.clients, status.active);
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
-		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_not_moved_name((enum tailor_not_moved)i), status.not_moved[i]);
+		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_not_moved_name((enum tailor_not_moved)i),
+		       status.not_moved[i]);
 	printf("},\"server\":[");
 	for (unsigned int i = 0; i < status.servers; i++) {
 		const struct tailor_proxy_server_status *s = &status.server[i];
 
-		printf("%s{\"requests\":%" PRIu64 ",\"responses\":%" PRIu64 ",\"connects\":%" PRIu64 ",\"connect_failures\":%" PRIu64
-		       ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64 ",\"in_flight\":%u,\"connections\":%u,\"agent\":%u,\"paused\":%u}",
-		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->pauses, s->moved_away,
-		       s->in_flight, s->connections, s->agent, s->paused);
+		printf("%s{\"requests\":%" PRIu64 ",\"responses\":%" PRIu64 ",\"connects\":%" PRIu64
+		       ",\"connect_failures\":%" PRIu64 ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64
+		       ",\"in_flight\":%u,\"connections\":%u,\"agent\":%u,\"paused\":%u}",
+		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->pauses,
+		       s->moved_away, s->in_flight, s->connections, s->agent, s->paused);
 	}
 	printf("]}\n");
 }
 
 static void print_event(const struct tailor_event *event, const char *text)
 {
-	printf("%u %016" PRIx64 " %u %" PRIu64 " %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", event->kind, event->request,
-	       event->extra, event->time_ns, event->pid, event->tid, event->arg[0], event->arg[1], event->arg[2], text);
+	printf("%u %016" PRIx64 " %u %" PRIu64 " %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", event->kind,
+	       event->request, event->extra, event->time_ns, event->pid, event->tid, event->arg[0], event->arg[1],
+	       event->arg[2], text);
 }
 
 static void print_events(unsigned int worker)
@@ -100,7 +103,8 @@ static void print_events(unsigned int worker)
 			struct tailor_event raw;
 			struct tailor_text line;
 
-			while ((ret = tailor_channel_read(&channels[worker], position + i, &raw)) == TAILOR_READ_PENDING)
+			while ((ret = tailor_channel_read(&channels[worker], position + i, &raw)) ==
+			       TAILOR_READ_PENDING)
 				usleep(10);
 			if (ret != TAILOR_READ_OK)
 				break;
@@ -171,8 +175,8 @@ static void run(const char *command, unsigned int argument)
 		for (unsigned int port = 1; port < TAILOR_TAGS; port++) {
 			uint16_t free_entry = 0;
 
-			__atomic_compare_exchange_n(&options.tags[port].server_port, &free_entry, 1, 0, __ATOMIC_ACQ_REL,
-			                            __ATOMIC_RELAXED);
+			__atomic_compare_exchange_n(&options.tags[port].server_port, &free_entry, 1, 0,
+			                            __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 		}
 	} else if (strcmp(command, "swap") == 0) {
 		printf("%d\n", tailor_proxy_swap(proxy));
@@ -208,7 +212,8 @@ static void read_options(int argc, char **argv)
 		unsigned int number = (unsigned int)atoi(value);
 
 		if (strcmp(argv[i], "server") == 0) {
-			snprintf(options.server[options.servers].name, sizeof(options.server[0].name), "s%u", options.servers);
+			snprintf(options.server[options.servers].name, sizeof(options.server[0].name), "s%u",
+			         options.servers);
 			if (tailor_address_parse(value, &options.server[options.servers++].address) != 0)
 				exit(2);
 		} else if (strcmp(argv[i], "listen") == 0) {

@@ -5,11 +5,11 @@ import asyncio
 import hashlib
 import os
 import random
+import resource
 import time
 
 from proxy_harness import *
 
-CLIENTS = 48
 SECONDS = float(os.environ.get("STORM_SECONDS", "4"))
 
 
@@ -136,7 +136,7 @@ async def stop_jvms(proxy, servers, stop, rng):
         await asyncio.sleep(rng.random() * 0.04)
 
 
-async def storm(workers, seed):
+async def storm(workers, seed, clients):
     rng = random.Random(seed)
     servers = [Server(name, rng) for name in "ab"]
     listeners = [await server.start() for server in servers]
@@ -146,7 +146,7 @@ async def storm(workers, seed):
             proxy.command(f"attach {server}")
         stop = time.monotonic() + SECONDS
         await asyncio.gather(stop_jvms(proxy, servers, stop, rng),
-                             *(client(i, proxy.port, stop, results, random.Random(rng.random())) for i in range(CLIENTS)))
+                             *(client(i, proxy.port, stop, results, random.Random(rng.random())) for i in range(clients)))
         assert len(set(results)) == len(results), "ids are unique"
         # No wait inside a coroutine may block the servers: by now all clients are done.
         status = proxy.status()
@@ -272,12 +272,14 @@ def nobody_is_misled_when_everybody_dies_at_random():
 
 
 def one_worker_answers_each_request_once():
-    asyncio.run(storm(1, 1))
+    asyncio.run(storm(1, 1, 48))
 
 
-def two_workers_answer_each_request_once():
-    asyncio.run(storm(2, 2))
+def two_workers_answer_a_thousand_clients_at_once():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 16384), hard))
+    asyncio.run(storm(2, 2, 1000 if hard >= 8192 else 100))
 
 
-run([one_worker_answers_each_request_once, two_workers_answer_each_request_once,
+run([one_worker_answers_each_request_once, two_workers_answer_a_thousand_clients_at_once,
      nobody_is_misled_when_everybody_dies_at_random])

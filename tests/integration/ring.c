@@ -322,17 +322,20 @@ static void closing_takes_memory_back_from_operations_under_way(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(a_token_keeps_slot_generation_and_operation_apart),
-		cmocka_unit_test_setup_teardown(bytes_travel_from_send_to_receive, open_ring, close_ring),
-		cmocka_unit_test_setup_teardown(sending_to_a_closed_socket_is_an_error_and_no_signal, open_ring, close_ring),
-		cmocka_unit_test_setup_teardown(accept_connect_and_shutdown_work_on_tcp, open_ring, close_ring),
-		cmocka_unit_test_setup_teardown(more_operations_than_entries_are_all_done, open_ring, close_ring),
-		cmocka_unit_test_setup_teardown(multishot_receives_take_and_give_back_shared_buffers, open_ring, close_ring),
-		cmocka_unit_test_setup_teardown(a_wait_ends_at_its_deadline, open_ring, close_ring),
-		cmocka_unit_test_setup_teardown(a_timeout_completes_at_its_deadline, open_ring, close_ring),
-		cmocka_unit_test_setup_teardown(a_read_of_a_non_blocking_eventfd_waits_for_its_writer, open_ring, close_ring),
-		cmocka_unit_test_setup_teardown(a_message_completes_on_the_other_ring, open_ring, close_ring),
-		cmocka_unit_test(closing_takes_memory_back_from_operations_under_way),
+	        cmocka_unit_test(a_token_keeps_slot_generation_and_operation_apart),
+	        cmocka_unit_test_setup_teardown(bytes_travel_from_send_to_receive, open_ring, close_ring),
+	        cmocka_unit_test_setup_teardown(sending_to_a_closed_socket_is_an_error_and_no_signal, open_ring,
+	                                        close_ring),
+	        cmocka_unit_test_setup_teardown(accept_connect_and_shutdown_work_on_tcp, open_ring, close_ring),
+	        cmocka_unit_test_setup_teardown(more_operations_than_entries_are_all_done, open_ring, close_ring),
+	        cmocka_unit_test_setup_teardown(multishot_receives_take_and_give_back_shared_buffers, open_ring,
+	                                        close_ring),
+	        cmocka_unit_test_setup_teardown(a_wait_ends_at_its_deadline, open_ring, close_ring),
+	        cmocka_unit_test_setup_teardown(a_timeout_completes_at_its_deadline, open_ring, close_ring),
+	        cmocka_unit_test_setup_teardown(a_read_of_a_non_blocking_eventfd_waits_for_its_writer, open_ring,
+	                                        close_ring),
+	        cmocka_unit_test_setup_teardown(a_message_completes_on_the_other_ring, open_ring, close_ring),
+	        cmocka_unit_test(closing_takes_memory_back_from_operations_under_way),
 	};
 	int ret = open_ring(NULL);
 
