@@ -252,7 +252,7 @@ void attempt_left(struct correlation *correlation, const struct tailor_attempt *
 		wire_read(correlation->window, attempt, lost, &wire);
 		floor = cut_send(correlation, &wire, send, lost);
 		floor = cut_arrival(correlation, attempt, &wire, floor, lost);
-		cut_dark(correlation, 0, floor, lost);
+		cut_dark(correlation, pid_of(correlation, attempt, NULL), floor, lost);
 	}
 	span = span_list_add(&correlation->spans, lost, moved, TAILOR_CAUSE_FAILOVER_WAIT);
 	/* No thread: the response waited for the whole server. Reports take its name from here. */

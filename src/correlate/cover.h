@@ -15,7 +15,7 @@ void cover_safepoint(struct span_list *spans, const struct pauses *pauses, uint3
 
 /* Time on a CPU: page faults and class loading are cut out, and where that CPU's events were lost nothing is claimed. */
 void cover_on_cpu(const struct path *path, const struct thread_events *thread, uint64_t from_ns, uint64_t to_ns,
-                  const struct tailor_event *in);
+                  unsigned int cpu);
 
 /* The earliest loss in the CPU's channel that overlaps the interval; NULL when there is none. */
 const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigned int cpu, uint64_t from_ns, uint64_t to_ns);

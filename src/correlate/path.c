@@ -6,6 +6,9 @@
 #include "correlate/cover.h"
 #include "correlate/owner.h"
 
+/* From a fault to its sleep for the disk. Later than that the thread may have left the fault and be in a system call. */
+#define FAULT_TO_SLEEP_NS 100000
+
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -83,10 +86,10 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 	struct tailor_span span;
 
 	if (!other) {
-		cover_on_cpu(path, path->cursor.thread, low, path->now_ns, stretch->in);
+		cover_on_cpu(path, path->cursor.thread, low, path->now_ns, stretch->cpu);
 		return low;
 	}
-	cover_on_cpu(path, path->cursor.thread, finished_ns, path->now_ns, stretch->in);
+	cover_on_cpu(path, path->cursor.thread, finished_ns, path->now_ns, stretch->cpu);
 	span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
 	span_detail(&span, "behind request %016llx", (unsigned long long)other);
 	path->now_ns = finished_ns;
@@ -104,13 +107,16 @@ static enum tailor_cause cause_of_io(const struct path *path, const struct stret
 	const struct overlay *fault =
 		overlay_after(path->pauses->faults, path->pauses->fault_count, thread->tid, stretch->start_ns);
 	uint32_t position = stretch->out_position;
+	const struct tailor_event *before;
 
 	if (fault && fault->start_ns <= stretch->start_ns && fault->end_ns >= path->now_ns)
 		return fault->cause;
-	if (position != NO_POSITION && position > 0 && !thread->entries[position - 1].woke &&
-	    thread_entry_event(path->index, thread, position - 1)->kind == TAILOR_EVENT_PAGE_FAULT)
-		return TAILOR_CAUSE_PAGE_FAULT_MAJOR;
-	return TAILOR_CAUSE_BLOCKED_IO;
+	if (position == NO_POSITION || position == 0 || thread->entries[position - 1].woke)
+		return TAILOR_CAUSE_BLOCKED_IO;
+	before = thread_entry_event(path->index, thread, position - 1);
+	return before->kind == TAILOR_EVENT_PAGE_FAULT && stretch->start_ns - before->time_ns <= FAULT_TO_SLEEP_NS ?
+	               TAILOR_CAUSE_PAGE_FAULT_MAJOR :
+	               TAILOR_CAUSE_BLOCKED_IO;
 }
 
 /* Blocked by nobody that can be followed. */

@@ -33,6 +33,7 @@ struct cursor {
 struct stretch {
 	enum stretch_state state;
 	uint64_t start_ns; /* 0: began before the window's first event */
+	uint16_t cpu;      /* on-CPU only: where it ran */
 	const struct tailor_event *in;     /* that gave it the CPU: at the end of a wait, at the start of on-CPU */
 	const struct tailor_event *out;    /* that took the CPU away, at the start of a wait */
 	const struct tailor_event *wakeup; /* that ended a blocked stretch */

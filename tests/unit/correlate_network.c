@@ -178,6 +178,13 @@ static void a_safepoint_without_a_collection_is_only_a_safepoint(void **state)
 	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 2000);
 	assert_detail(&scene, TAILOR_CAUSE_SAFEPOINT, "not for a collection");
 	scene_close(&scene);
+
+	/* Without an agent nobody can say what it was for. */
+	scene.window.missing = TAILOR_MISSING_AGENT;
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 2000);
+	assert_false(says(&scene, TAILOR_CAUSE_SAFEPOINT, "not for a collection"));
+	scene_close(&scene);
 }
 
 static void without_kernel_events_the_agent_alone_explains_the_pause_and_the_rest_is_the_server(void **state)
@@ -311,6 +318,16 @@ static void a_cpu_whose_events_were_lost_proves_nothing_about_who_ran_there(void
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, 1000);
 	assert_detail(&scene, TAILOR_CAUSE_UNEXPLAINED, "events of CPU 1 were lost");
+	scene_close(&scene);
+
+	/* Also for a thread of which no switch was recorded. */
+	scene_open(&scene, 5000);
+	receives(&scene, 1020, LOOP, REQUEST);
+	departure(&scene, 5000, LOOP);
+	scene.losses[0] = (struct tailor_loss){"cpu1", US(2000), US(3000), 5};
+	scene.window.loss_count = 1;
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, 1000);
 	scene_close(&scene);
 }
 

@@ -171,6 +171,24 @@ static void waits_that_nobody_traced_ended_are_io_sleep_or_a_stop(void **state)
 	}
 }
 
+static void a_disk_wait_long_after_a_fault_is_not_called_a_page_fault(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 5000);
+	proxy_story(&scene, 5000, LOOP);
+	arrival(&scene, LOOP);
+	scene_add(&scene, 1100, TAILOR_EVENT_PAGE_FAULT, LOOP);
+	out(&scene, 1600, LOOP, TAILOR_TASK_UNINTERRUPTIBLE, IDLE);
+	wakes(&scene, 4100, LOOP, IDLE, 4105);
+	departure(&scene, 5000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_IO, 2500);
+	assert_took(&scene, TAILOR_CAUSE_PAGE_FAULT_MAJOR, 0);
+	scene_close(&scene);
+}
+
 static void a_worker_that_was_busy_with_another_request_is_the_servers_queue(void **state)
 {
 	struct scene scene;
@@ -313,6 +331,7 @@ int main(void)
 		cmocka_unit_test(a_preempted_thread_tells_by_whom),
 		cmocka_unit_test(a_thread_that_is_woken_and_gets_no_cpu_waits_in_the_run_queue),
 		cmocka_unit_test(waits_that_nobody_traced_ended_are_io_sleep_or_a_stop),
+		cmocka_unit_test(a_disk_wait_long_after_a_fault_is_not_called_a_page_fault),
 		cmocka_unit_test(a_worker_that_was_busy_with_another_request_is_the_servers_queue),
 		cmocka_unit_test(a_busy_worker_whose_loop_wrote_the_other_response_is_the_queue_too),
 		cmocka_unit_test(a_receiver_that_served_another_request_first_is_the_servers_queue),

@@ -90,7 +90,7 @@ static void the_text_says_what_a_person_must_know(void **state)
 		"missing     some events",
 		"lost        12 events of cpu0",
 		"(3 shorter spans)",
-		"evil\\x1b[31m",
+		"evil\\x1b[31",
 	};
 	struct tailor_timeline timeline = example();
 	char *text = text_of(&timeline);
