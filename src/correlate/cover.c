@@ -66,7 +66,8 @@ void cover_safepoint(struct span_list *spans, const struct pauses *pauses, uint3
 		uint64_t end = pause->end_ns < to_ns ? pause->end_ns : to_ns;
 
 		other.cause = collected ? TAILOR_CAUSE_SAFEPOINT : TAILOR_CAUSE_TIME_TO_SAFEPOINT;
-		span_detail(&other, "%s", collected ? "between two collections" : "until the other threads had stopped, too");
+		span_detail(&other, "%s",
+		            collected ? "between two collections" : "until the other threads had stopped, too");
 		add_like(spans, from_ns, start, &other);
 		add_pause(spans, start, end, pause, span);
 		from_ns = end;
@@ -77,8 +78,9 @@ void cover_safepoint(struct span_list *spans, const struct pauses *pauses, uint3
 		span_detail(&other, "from the collection's end until the thread was let go");
 	else
 		span_detail(&other, "stopped by the VM Thread%s",
-		            collections_are_known(pauses->window, from_ns, to_ns) ? ", not for a collection" :
-		                                                                    "; whether to collect is not recorded");
+		            collections_are_known(pauses->window, from_ns, to_ns)
+		                    ? ", not for a collection"
+		                    : "; whether to collect is not recorded");
 	add_like(spans, from_ns, to_ns, &other);
 }
 
@@ -92,7 +94,8 @@ static void on_cpu_plain(const struct path *path, const struct thread_events *th
 	faults -= before > 0 ? thread->entries[before - 1].faults : 0;
 	span_thread(span, thread->pid, thread->tid, thread_name(path->index->window, thread->tid));
 	if (faults > 0 && path->pauses->fault_count == 0)
-		span_detail(span, "%u page fault%s, duration%s unknown", faults, faults > 1 ? "s" : "", faults > 1 ? "s" : "");
+		span_detail(span, "%u page fault%s, duration%s unknown", faults, faults > 1 ? "s" : "",
+		            faults > 1 ? "s" : "");
 }
 
 static void add_overlay(const struct path *path, const struct thread_events *thread, const struct overlay *overlay,
@@ -114,7 +117,8 @@ static void add_overlay(const struct path *path, const struct thread_events *thr
 		span_detail(span, "%u classes", overlay->count);
 }
 
-static void on_cpu_classes(const struct path *path, const struct thread_events *thread, uint64_t from_ns, uint64_t to_ns)
+static void on_cpu_classes(const struct path *path, const struct thread_events *thread, uint64_t from_ns,
+                           uint64_t to_ns)
 {
 	const struct pauses *pauses = path->pauses;
 	const struct overlay *end = pauses->classes + pauses->class_count;
@@ -152,7 +156,8 @@ static void on_cpu_faults(const struct path *path, const struct thread_events *t
 		on_cpu_classes(path, thread, from_ns, to_ns);
 }
 
-const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigned int cpu, uint64_t from_ns, uint64_t to_ns)
+const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigned int cpu, uint64_t from_ns,
+                                     uint64_t to_ns)
 {
 	const struct tailor_loss *found = NULL;
 	char channel[sizeof(window->losses->channel)];
@@ -161,7 +166,8 @@ const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigne
 	for (size_t i = 0; i < window->loss_count; i++) {
 		const struct tailor_loss *loss = &window->losses[i];
 
-		if (loss->to_ns <= from_ns || loss->from_ns >= to_ns || strncmp(loss->channel, channel, sizeof(channel)) != 0)
+		if (loss->to_ns <= from_ns || loss->from_ns >= to_ns ||
+		    strncmp(loss->channel, channel, sizeof(channel)) != 0)
 			continue;
 		if (!found || loss->from_ns < found->from_ns)
 			found = loss;
@@ -174,7 +180,8 @@ void cover_on_cpu(const struct path *path, const struct thread_events *thread, u
 {
 	const struct tailor_loss *loss;
 
-	/* A thread is switched out by an event of the CPU that it runs on: without those events it may have been off it. */
+	/* A thread is switched out by an event of the CPU that it runs on: without those events it may have been off
+	 * it. */
 	while (from_ns < to_ns && (loss = cover_loss(path->index->window, cpu, from_ns, to_ns)) != NULL) {
 		uint64_t start = loss->from_ns > from_ns ? loss->from_ns : from_ns;
 		uint64_t stop = loss->to_ns < to_ns ? loss->to_ns : to_ns;

@@ -17,10 +17,10 @@ static struct stretch make(const struct cursor *cursor, enum stretch_state state
                            enum cursor_expect expect)
 {
 	return (struct stretch){
-		.state = state,
-		.start_ns = start_ns,
-		.out_position = NO_POSITION,
-		.before = {.thread = cursor->thread, .position = position, .expect = expect},
+	        .state = state,
+	        .start_ns = start_ns,
+	        .out_position = NO_POSITION,
+	        .before = {.thread = cursor->thread, .position = position, .expect = expect},
 	};
 }
 
@@ -103,8 +103,8 @@ static struct stretch off_cpu_before(const struct thread_index *index, const str
 		stretch.out = event;
 		stretch.out_position = position;
 	} else if (wakeup != NO_POSITION) {
-		stretch = make(cursor, STRETCH_RUN_QUEUE, thread_entry_event(index, cursor->thread, wakeup)->time_ns, wakeup,
-		               EXPECT_BLOCKED);
+		stretch = make(cursor, STRETCH_RUN_QUEUE, thread_entry_event(index, cursor->thread, wakeup)->time_ns,
+		               wakeup, EXPECT_BLOCKED);
 	} else if (position == NO_POSITION) {
 		stretch = make(cursor, STRETCH_UNKNOWN, 0, 0, EXPECT_ON_CPU);
 	} else if (event->kind == TAILOR_EVENT_SWITCH_OUT) {

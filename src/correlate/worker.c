@@ -106,7 +106,8 @@ void worker_cover(const struct thread_index *index, struct span_list *spans, uin
 	struct cursor cursor;
 
 	if (!worker_recorded(index)) {
-		span_detail(add(&work, from_ns, to_ns, story->working), "%s", story->working_detail ? story->working_detail : "");
+		span_detail(add(&work, from_ns, to_ns, story->working), "%s",
+		            story->working_detail ? story->working_detail : "");
 		return;
 	}
 	cursor = (struct cursor){worker, thread_entries_until(index, worker, to_ns), EXPECT_ON_CPU};
