@@ -51,6 +51,18 @@ static void a_buffered_response_without_an_earlier_small_write_is_not_called_nag
 	assert_took(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED, 40000);
 	assert_string_equal(span_of(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED)->detail, "4000 bytes");
 	scene_close(&scene);
+
+	/* Nor after a full segment, which is acknowledged without delay. */
+	quick_server(&scene, 41200);
+	transmits(&scene, 1100, 9000, 60000);
+	writes(&scene, 1102, LOOP, REQUEST, 9000, 60000);
+	writes(&scene, 1120, LOOP, REQUEST, 69000, 4000);
+	transmits(&scene, 41120, 69000, 4000);
+	wakes(&scene, 41122, PROXY, IDLE, 41130);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED, 40000);
+	assert_string_equal(span_of(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED)->detail, "4000 bytes");
+	scene_close(&scene);
 }
 
 static void a_transmit_inside_the_write_call_is_not_buffering_also_when_the_sequence_wraps(void **state)
