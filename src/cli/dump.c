@@ -24,7 +24,7 @@ struct options {
 	uint64_t slowest; /* 0: all */
 	uint64_t request;
 	int one_request;
-	int cause; /* -1: any */
+	int cause;         /* -1: any */
 	uint64_t since_ns; /* CLOCK_REALTIME, 0: any */
 	int json;
 };
@@ -39,13 +39,13 @@ enum {
 };
 
 static const struct argp_option option_table[] = {
-	{"slowest", OPTION_SLOWEST, "N", 0, "Only the N slowest, slowest first", 0},
-	{"request", OPTION_REQUEST, "ID", 0, "Only the request with this id (16 hexadecimal digits)", 0},
-	{"cause", OPTION_CAUSE, "CAUSE", 0, "Only those mostly caused by CAUSE (gc, response-buffered, ...)", 0},
-	{"since", OPTION_SINCE, "TIME", 0, "Only those since then: 10m, 2h, or 2026-01-31T12:00:00Z", 0},
-	{"format", OPTION_FORMAT, "FORMAT", 0, "text (default) or json", 0},
-	{"json", OPTION_JSON, NULL, 0, "The same as --format json", 0},
-	{0},
+        {"slowest", OPTION_SLOWEST, "N", 0, "Only the N slowest, slowest first", 0},
+        {"request", OPTION_REQUEST, "ID", 0, "Only the request with this id (16 hexadecimal digits)", 0},
+        {"cause", OPTION_CAUSE, "CAUSE", 0, "Only those mostly caused by CAUSE (gc, response-buffered, ...)", 0},
+        {"since", OPTION_SINCE, "TIME", 0, "Only those since then: 10m, 2h, or 2026-01-31T12:00:00Z", 0},
+        {"format", OPTION_FORMAT, "FORMAT", 0, "text (default) or json", 0},
+        {"json", OPTION_JSON, NULL, 0, "The same as --format json", 0},
+        {0},
 };
 
 static int parse_request(const char *text, uint64_t *ret_request)
@@ -136,7 +136,8 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_SINCE:
 		if (parse_since(argument, &options->since_ns) != 0)
-			argp_error(state, "--since takes a duration like 10m or a time like 2026-01-31T12:00:00Z, not \"%s\"",
+			argp_error(state,
+			           "--since takes a duration like 10m or a time like 2026-01-31T12:00:00Z, not \"%s\"",
 			           argument);
 		return 0;
 	case OPTION_FORMAT:
@@ -155,11 +156,11 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 }
 
 static const struct argp parser = {
-	.options = option_table,
-	.parser = parse_option,
-	.args_doc = "[PATH]",
-	.doc = "Prints recorded slow requests: where the time of each went, span by span.\v"
-	       "PATH is a store of timelines (a directory, default " DEFAULT_PATH ") or one of its files.",
+        .options = option_table,
+        .parser = parse_option,
+        .args_doc = "[PATH]",
+        .doc = "Prints recorded slow requests: where the time of each went, span by span.\v"
+               "PATH is a store of timelines (a directory, default " DEFAULT_PATH ") or one of its files.",
 };
 
 /* Timelines that were chosen, by time; or the slowest so far, slowest first. */
@@ -236,7 +237,8 @@ static int collect(struct tailor_store_reader *reader, const struct options *opt
 			return got;
 	}
 	if (chosen->count > 0)
-		qsort(chosen->timelines, chosen->count, sizeof(*chosen->timelines), options->slowest ? by_latency : by_time);
+		qsort(chosen->timelines, chosen->count, sizeof(*chosen->timelines),
+		      options->slowest ? by_latency : by_time);
 	while (options->slowest && chosen->count > options->slowest)
 		tailor_timeline_free(&chosen->timelines[--chosen->count]);
 	return got;
@@ -273,7 +275,8 @@ static void tell_damage(const struct tailor_store_reader *reader, const char *pa
 		fprintf(stderr, "tailor dump: %s: skipped damaged data in %" PRIu64 " place%s\n", path, records,
 		        records == 1 ? "" : "s");
 	if (bytes > 0)
-		fprintf(stderr, "tailor dump: %s: ignored %" PRIu64 " bytes at the end of a file that are no whole record\n",
+		fprintf(stderr,
+		        "tailor dump: %s: ignored %" PRIu64 " bytes at the end of a file that are no whole record\n",
 		        path, bytes);
 }
 
@@ -281,11 +284,13 @@ static int fail_to_open(const char *path, int error)
 {
 	if (error == -ENOENT)
 		fprintf(stderr,
-		        "tailor dump: %s does not exist: no slow request has been recorded yet, or the store is elsewhere; "
+		        "tailor dump: %s does not exist: no slow request has been recorded yet, or the store is "
+		        "elsewhere; "
 		        "give its PATH (\"store\" in tailor.yaml)\n",
 		        path);
 	else if (error == -EINVAL)
-		fprintf(stderr, "tailor dump: %s is not a store of timelines; give the directory that `tailor proxy` writes\n",
+		fprintf(stderr,
+		        "tailor dump: %s is not a store of timelines; give the directory that `tailor proxy` writes\n",
 		        path);
 	else
 		fprintf(stderr, "tailor dump: cannot open %s: %s; run as the user that runs `tailor proxy`\n", path,
@@ -311,7 +316,8 @@ static int dump(const struct options *options)
 	else if (chosen.count == 0 && read == 0)
 		fprintf(stderr, "tailor dump: %s is empty: no slow request has been recorded yet\n", options->path);
 	else if (chosen.count == 0)
-		fprintf(stderr, "tailor dump: none of the %zu timelines in %s matches; leave out an option to see more\n", read,
+		fprintf(stderr,
+		        "tailor dump: none of the %zu timelines in %s matches; leave out an option to see more\n", read,
 		        options->path);
 	if (!error && (chosen.count > 0 || options->json)) {
 		error = print(options, &chosen);

@@ -22,7 +22,8 @@ static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 	return value > high ? high : value;
 }
 
-static uint32_t pid_of(const struct correlation *correlation, const struct tailor_attempt *attempt, const struct wire *wire)
+static uint32_t pid_of(const struct correlation *correlation, const struct tailor_attempt *attempt,
+                       const struct wire *wire)
 {
 	const struct tailor_window *window = correlation->window;
 
@@ -35,8 +36,8 @@ static uint32_t pid_of(const struct correlation *correlation, const struct tailo
 
 static const char *name_of(const struct correlation *correlation, const struct tailor_attempt *attempt)
 {
-	return attempt->server < correlation->window->server_count ? correlation->window->servers[attempt->server].name :
-	                                                             "the server";
+	return attempt->server < correlation->window->server_count ? correlation->window->servers[attempt->server].name
+	                                                           : "the server";
 }
 
 static void cut_connect(struct correlation *correlation, uint64_t from_ns, uint64_t to_ns)
@@ -44,8 +45,8 @@ static void cut_connect(struct correlation *correlation, uint64_t from_ns, uint6
 	struct worker_story story = {.working = TAILOR_CAUSE_PROXY, .waiting = TAILOR_CAUSE_CONNECTION_WAIT};
 
 	/* The worker sleeps here only while the connection is being made. */
-	if (worker_recorded(&correlation->index) ? worker_slept(&correlation->index, from_ns, to_ns) :
-	                                           to_ns - from_ns > CONNECT_NS)
+	if (worker_recorded(&correlation->index) ? worker_slept(&correlation->index, from_ns, to_ns)
+	                                         : to_ns - from_ns > CONNECT_NS)
 		story.working = TAILOR_CAUSE_CONNECTION_WAIT;
 	worker_cover(&correlation->index, &correlation->spans, from_ns, to_ns, &story);
 }
@@ -69,17 +70,17 @@ static uint64_t cut_send(struct correlation *correlation, const struct wire *wir
 	return resent;
 }
 
-static struct path path_for(struct correlation *correlation, const struct tailor_attempt *attempt, const struct wire *wire,
-                            uint64_t floor_ns)
+static struct path path_for(struct correlation *correlation, const struct tailor_attempt *attempt,
+                            const struct wire *wire, uint64_t floor_ns)
 {
 	return (struct path){
-		.index = &correlation->index,
-		.pauses = &correlation->pauses,
-		.spans = &correlation->spans,
-		.wire = wire,
-		.server_pid = pid_of(correlation, attempt, wire),
-		.proxy_pid = correlation->window->record.worker_pid,
-		.floor_ns = floor_ns,
+	        .index = &correlation->index,
+	        .pauses = &correlation->pauses,
+	        .spans = &correlation->spans,
+	        .wire = wire,
+	        .server_pid = pid_of(correlation, attempt, wire),
+	        .proxy_pid = correlation->window->record.worker_pid,
+	        .floor_ns = floor_ns,
 	};
 }
 
@@ -108,7 +109,8 @@ static void cut_response(struct correlation *correlation, const struct wire *wir
 		cut_buffered(correlation, wire, from_ns, sent);
 		from_ns = sent;
 	}
-	span_detail(span_list_add(&correlation->spans, from_ns, resent, TAILOR_CAUSE_RETRANSMISSION), "of the response");
+	span_detail(span_list_add(&correlation->spans, from_ns, resent, TAILOR_CAUSE_RETRANSMISSION),
+	            "of the response");
 	from_ns = clamp(resent, from_ns, to_ns);
 	if (sent > from_ns)
 		cut_buffered(correlation, wire, from_ns, sent);
@@ -161,8 +163,8 @@ static void cut_dark(struct correlation *correlation, uint32_t pid, uint64_t fro
 }
 
 /* As far as the receiving thread's path to the request is known; returns until when. */
-static uint64_t cut_arrival(struct correlation *correlation, const struct tailor_attempt *attempt, const struct wire *wire,
-                            uint64_t floor_ns, uint64_t end_ns)
+static uint64_t cut_arrival(struct correlation *correlation, const struct tailor_attempt *attempt,
+                            const struct wire *wire, uint64_t floor_ns, uint64_t end_ns)
 {
 	struct path path = path_for(correlation, attempt, wire, floor_ns);
 
@@ -234,7 +236,8 @@ static void describe_move(const struct correlation *correlation, const struct ta
 	            collector[0] ? ")" : "", to, duration);
 }
 
-void attempt_left(struct correlation *correlation, const struct tailor_attempt *attempt, const struct tailor_attempt *next)
+void attempt_left(struct correlation *correlation, const struct tailor_attempt *attempt,
+                  const struct tailor_attempt *next)
 {
 	uint64_t moved = next->begin_ns;
 	uint64_t send = attempt->send_ns ? clamp(attempt->send_ns, attempt->begin_ns, moved) : attempt->begin_ns;
@@ -252,7 +255,7 @@ void attempt_left(struct correlation *correlation, const struct tailor_attempt *
 		wire_read(correlation->window, attempt, lost, &wire);
 		floor = cut_send(correlation, &wire, send, lost);
 		floor = cut_arrival(correlation, attempt, &wire, floor, lost);
-		cut_dark(correlation, 0, floor, lost);
+		cut_dark(correlation, pid_of(correlation, attempt, NULL), floor, lost);
 	}
 	span = span_list_add(&correlation->spans, lost, moved, TAILOR_CAUSE_FAILOVER_WAIT);
 	/* No thread: the response waited for the whole server. Reports take its name from here. */

@@ -21,6 +21,7 @@ struct correlation {
 void attempt_answered(struct correlation *correlation, const struct tailor_attempt *attempt, uint64_t end_ns);
 
 /* Cuts an attempt that did not answer, from its begin until the request was given to the next one's server. */
-void attempt_left(struct correlation *correlation, const struct tailor_attempt *attempt, const struct tailor_attempt *next);
+void attempt_left(struct correlation *correlation, const struct tailor_attempt *attempt,
+                  const struct tailor_attempt *next);
 
 #endif /* TAILOR_CORRELATE_ATTEMPT_H */

@@ -120,10 +120,10 @@ static int fill_timeline(struct correlation *correlation, struct tailor_timeline
 	if (error)
 		return error;
 	*timeline = (struct tailor_timeline){
-		.request = *request,
-		.join = correlation->join,
-		.server_ns = correlation->server_ns,
-		.missing = window->missing,
+	        .request = *request,
+	        .join = correlation->join,
+	        .server_ns = correlation->server_ns,
+	        .missing = window->missing,
 	};
 	if (window->loss_count > 0) {
 		timeline->losses = calloc(window->loss_count, sizeof(*timeline->losses));

@@ -40,6 +40,20 @@ void cover_off_cpu(struct span_list *spans, const struct pauses *pauses, uint32_
 	add_like(spans, from_ns, to_ns, span);
 }
 
+/* Only with all events of the agents can it be said that there was no collection. */
+static int collections_are_known(const struct tailor_window *window, uint64_t from_ns, uint64_t to_ns)
+{
+	if (window->missing & TAILOR_MISSING_AGENT)
+		return 0;
+	for (size_t i = 0; i < window->loss_count; i++) {
+		const struct tailor_loss *loss = &window->losses[i];
+
+		if (strncmp(loss->channel, "jvm:", 4) == 0 && loss->from_ns < to_ns && loss->to_ns > from_ns)
+			return 0;
+	}
+	return 1;
+}
+
 void cover_safepoint(struct span_list *spans, const struct pauses *pauses, uint32_t server_pid, uint64_t from_ns,
                      uint64_t to_ns, const struct tailor_span *span)
 {
@@ -52,15 +66,21 @@ void cover_safepoint(struct span_list *spans, const struct pauses *pauses, uint3
 		uint64_t end = pause->end_ns < to_ns ? pause->end_ns : to_ns;
 
 		other.cause = collected ? TAILOR_CAUSE_SAFEPOINT : TAILOR_CAUSE_TIME_TO_SAFEPOINT;
-		span_detail(&other, "%s", collected ? "between two collections" : "until the other threads had stopped, too");
+		span_detail(&other, "%s",
+		            collected ? "between two collections" : "until the other threads had stopped, too");
 		add_like(spans, from_ns, start, &other);
 		add_pause(spans, start, end, pause, span);
 		from_ns = end;
 		collected = 1;
 	}
 	other.cause = TAILOR_CAUSE_SAFEPOINT;
-	span_detail(&other, "%s", collected ? "from the collection's end until the thread was let go" :
-	                                      "stopped by the VM Thread, not for a collection");
+	if (collected)
+		span_detail(&other, "from the collection's end until the thread was let go");
+	else
+		span_detail(&other, "stopped by the VM Thread%s",
+		            collections_are_known(pauses->window, from_ns, to_ns)
+		                    ? ", not for a collection"
+		                    : "; whether to collect is not recorded");
 	add_like(spans, from_ns, to_ns, &other);
 }
 
@@ -74,7 +94,8 @@ static void on_cpu_plain(const struct path *path, const struct thread_events *th
 	faults -= before > 0 ? thread->entries[before - 1].faults : 0;
 	span_thread(span, thread->pid, thread->tid, thread_name(path->index->window, thread->tid));
 	if (faults > 0 && path->pauses->fault_count == 0)
-		span_detail(span, "%u page fault%s, duration%s unknown", faults, faults > 1 ? "s" : "", faults > 1 ? "s" : "");
+		span_detail(span, "%u page fault%s, duration%s unknown", faults, faults > 1 ? "s" : "",
+		            faults > 1 ? "s" : "");
 }
 
 static void add_overlay(const struct path *path, const struct thread_events *thread, const struct overlay *overlay,
@@ -96,7 +117,8 @@ static void add_overlay(const struct path *path, const struct thread_events *thr
 		span_detail(span, "%u classes", overlay->count);
 }
 
-static void on_cpu_classes(const struct path *path, const struct thread_events *thread, uint64_t from_ns, uint64_t to_ns)
+static void on_cpu_classes(const struct path *path, const struct thread_events *thread, uint64_t from_ns,
+                           uint64_t to_ns)
 {
 	const struct pauses *pauses = path->pauses;
 	const struct overlay *end = pauses->classes + pauses->class_count;
@@ -134,7 +156,8 @@ static void on_cpu_faults(const struct path *path, const struct thread_events *t
 		on_cpu_classes(path, thread, from_ns, to_ns);
 }
 
-const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigned int cpu, uint64_t from_ns, uint64_t to_ns)
+const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigned int cpu, uint64_t from_ns,
+                                     uint64_t to_ns)
 {
 	const struct tailor_loss *found = NULL;
 	char channel[sizeof(window->losses->channel)];
@@ -143,7 +166,8 @@ const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigne
 	for (size_t i = 0; i < window->loss_count; i++) {
 		const struct tailor_loss *loss = &window->losses[i];
 
-		if (loss->to_ns <= from_ns || loss->from_ns >= to_ns || strncmp(loss->channel, channel, sizeof(channel)) != 0)
+		if (loss->to_ns <= from_ns || loss->from_ns >= to_ns ||
+		    strncmp(loss->channel, channel, sizeof(channel)) != 0)
 			continue;
 		if (!found || loss->from_ns < found->from_ns)
 			found = loss;
@@ -152,12 +176,13 @@ const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigne
 }
 
 void cover_on_cpu(const struct path *path, const struct thread_events *thread, uint64_t from_ns, uint64_t to_ns,
-                  const struct tailor_event *in)
+                  unsigned int cpu)
 {
 	const struct tailor_loss *loss;
 
-	/* A thread is switched out by an event of the CPU that it runs on: without those events it may have been off it. */
-	while (in && from_ns < to_ns && (loss = cover_loss(path->index->window, in->cpu, from_ns, to_ns)) != NULL) {
+	/* A thread is switched out by an event of the CPU that it runs on: without those events it may have been off
+	 * it. */
+	while (from_ns < to_ns && (loss = cover_loss(path->index->window, cpu, from_ns, to_ns)) != NULL) {
 		uint64_t start = loss->from_ns > from_ns ? loss->from_ns : from_ns;
 		uint64_t stop = loss->to_ns < to_ns ? loss->to_ns : to_ns;
 		struct tailor_span *span;
@@ -166,7 +191,7 @@ void cover_on_cpu(const struct path *path, const struct thread_events *thread, u
 			on_cpu_faults(path, thread, from_ns, start);
 		span = span_list_add(path->spans, start, stop, TAILOR_CAUSE_UNEXPLAINED);
 		span_thread(span, thread->pid, thread->tid, thread_name(path->index->window, thread->tid));
-		span_detail(span, "events of CPU %u were lost", in->cpu);
+		span_detail(span, "events of CPU %u were lost", cpu);
 		from_ns = stop;
 	}
 	if (from_ns < to_ns)

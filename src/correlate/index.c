@@ -62,7 +62,8 @@ static void fill_thread(struct thread_index *index, struct thread_events *thread
 {
 	uint32_t wakeup = NO_POSITION, scheduling = NO_POSITION, faults = 0;
 
-	*thread = (struct thread_events){.tid = keys[0].tid, .pid = keys[0].pid, .count = (uint32_t)count, .entries = entries};
+	*thread = (struct thread_events){
+	        .tid = keys[0].tid, .pid = keys[0].pid, .count = (uint32_t)count, .entries = entries};
 	for (size_t i = 0; i < count; i++) {
 		uint8_t kind = index->window->events[keys[i].event].event.kind;
 
@@ -76,7 +77,8 @@ static void fill_thread(struct thread_index *index, struct thread_events *thread
 				thread->receives = 1;
 			if (kind == TAILOR_EVENT_SWITCH_IN || kind == TAILOR_EVENT_SWITCH_OUT)
 				thread->scheduled = 1;
-			if (kind == TAILOR_EVENT_WAKEUP || kind == TAILOR_EVENT_SWITCH_IN || kind == TAILOR_EVENT_SWITCH_OUT)
+			if (kind == TAILOR_EVENT_WAKEUP || kind == TAILOR_EVENT_SWITCH_IN ||
+			    kind == TAILOR_EVENT_SWITCH_OUT)
 				scheduling = (uint32_t)i;
 		}
 		entries[i] = (struct thread_entry){keys[i].event, wakeup, scheduling, faults, keys[i].woke};

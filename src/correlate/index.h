@@ -9,19 +9,19 @@
 
 /* One event in the life of a thread. */
 struct thread_entry {
-	uint32_t event;  /* index into window.events */
-	uint32_t wakeup; /* position of the thread's last own wake-up at or before this entry, or NO_POSITION */
+	uint32_t event;      /* index into window.events */
+	uint32_t wakeup;     /* position of the thread's last own wake-up at or before this entry, or NO_POSITION */
 	uint32_t scheduling; /* the same for any event of its scheduling: wake-up, switch-in, switch-out */
-	uint32_t faults; /* page faults of the thread up to and with this entry */
-	uint8_t woke;    /* 1: the event is the wake-up of another thread by this one */
+	uint32_t faults;     /* page faults of the thread up to and with this entry */
+	uint8_t woke;        /* 1: the event is the wake-up of another thread by this one */
 };
 
 struct thread_events {
 	uint32_t tid;
 	uint32_t pid;
 	uint32_t count;
-	uint8_t receives;  /* it received on tagged connections: not a pure worker */
-	uint8_t scheduled; /* its scheduling was recorded */
+	uint8_t receives;                   /* it received on tagged connections: not a pure worker */
+	uint8_t scheduled;                  /* its scheduling was recorded */
 	const struct thread_entry *entries; /* in window order */
 };
 
@@ -32,7 +32,8 @@ struct thread_index {
 	size_t thread_count;
 };
 
-/* O(n log n). Returns 0, -ENOMEM, or -E2BIG for 2^31 events and more. Freed by thread_index_free(), also after an error. */
+/* O(n log n). Returns 0, -ENOMEM, or -E2BIG for 2^31 events and more. Freed by thread_index_free(), also after an
+ * error. */
 int thread_index_build(struct thread_index *index, const struct tailor_window *window);
 void thread_index_free(struct thread_index *index);
 

@@ -67,7 +67,8 @@ int owner_serves_many(const struct path *path, const struct path_return *wait)
 	return 0;
 }
 
-/* The other request whose response the thread that `event` woke wrote in that run; 0 when none, or when it wrote this one's too. */
+/* The other request whose response the thread that `event` woke wrote in that run; 0 when none, or when it wrote this
+ * one's too. */
 static uint64_t written_after(const struct path *path, const struct tailor_event *event, uint32_t window_event)
 {
 	const struct thread_events *thread = thread_index_find(path->index, event->tid);
@@ -103,7 +104,8 @@ uint64_t owner_finished_other(const struct path *path, uint64_t from_ns, uint64_
 	 * says nothing about this one. */
 	if (thread->receives || path->received || path->receive_ns == 0 || path->returns_count > 1)
 		return 0;
-	/* A thread that only holds what another one needs has not taken up this request; but a receiver waits for workers. */
+	/* A thread that only holds what another one needs has not taken up this request; but a receiver waits for
+	 * workers. */
 	if (path->returns_count == 1 && (path->returns[0].thread.thread->tid != receiver_of(path) ||
 	                                 is_other(path, path->returns[0].waker_request)))
 		return 0;
@@ -127,7 +129,8 @@ uint64_t owner_finished_other(const struct path *path, uint64_t from_ns, uint64_
 	return 0;
 }
 
-static void set_busy(struct path *path, uint64_t from_ns, uint64_t until_ns, uint32_t position, enum cursor_expect expect)
+static void set_busy(struct path *path, uint64_t from_ns, uint64_t until_ns, uint32_t position,
+                     enum cursor_expect expect)
 {
 	path->busy_from_ns = from_ns > path->floor_ns ? from_ns : path->floor_ns;
 	path->busy_until_ns = until_ns;
@@ -202,7 +205,8 @@ const struct thread_events *owner_woken_worker(const struct path *path, uint32_t
 	for (; position < end; position++) {
 		const struct tailor_event *wakeup = thread_entry_event(path->index, receiver, position);
 
-		if (receiver->entries[position].woke && wakeup->request == request_of(path) && wakeup->pid == path->server_pid)
+		if (receiver->entries[position].woke && wakeup->request == request_of(path) &&
+		    wakeup->pid == path->server_pid)
 			return thread_index_find(path->index, wakeup->tid);
 	}
 	return NULL;

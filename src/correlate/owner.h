@@ -7,12 +7,13 @@
 
 /*
  * 1 when what the cursor's thread did at the wait's start had been asked for by the waiting thread, or by the one that
- * received the request: it was handed the work by a chain of wake-ups after the receive. 0 means it merely held something
- * that the waiting thread needed.
+ * received the request: it was handed the work by a chain of wake-ups after the receive. 0 means it merely held
+ * something that the waiting thread needed.
  */
 int owner_was_handed_work(const struct path *path, const struct path_return *wait);
 
-/* 1 when the waiting thread served other requests between the receive and the wait: it is a loop, and its waits are idle ones. */
+/* 1 when the waiting thread served other requests between the receive and the wait: it is a loop, and its waits are
+ * idle ones. */
 int owner_serves_many(const struct path *path, const struct path_return *wait);
 
 /*

@@ -8,6 +8,8 @@
 
 /* From a segment's transmit to the wake-up that it causes; generous, and far below what deserves an explanation. */
 #define DELIVERY_NS 1000000
+/* From a fault to its sleep for the disk. Later than that the thread may have left the fault and be in a system call. */
+#define FAULT_TO_SLEEP_NS 100000
 
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
@@ -66,7 +68,8 @@ static void add_ready(struct path *path, const struct stretch *stretch, uint64_t
 	else if (TAILOR_TASK_TID(task) == 0)
 		span_detail(&span, "CPU %u was idle and had to wake up", event->cpu);
 	else
-		span_detail(&span, "CPU %u had %s (pid %u)", event->cpu, task_name(path, event, comm), TAILOR_TASK_PID(task));
+		span_detail(&span, "CPU %u had %s (pid %u)", event->cpu, task_name(path, event, comm),
+		            TAILOR_TASK_PID(task));
 	add_off_cpu(path, low, &span);
 }
 
@@ -86,10 +89,10 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 	struct tailor_span span;
 
 	if (!other) {
-		cover_on_cpu(path, path->cursor.thread, low, path->now_ns, stretch->in);
+		cover_on_cpu(path, path->cursor.thread, low, path->now_ns, stretch->cpu);
 		return low;
 	}
-	cover_on_cpu(path, path->cursor.thread, finished_ns, path->now_ns, stretch->in);
+	cover_on_cpu(path, path->cursor.thread, finished_ns, path->now_ns, stretch->cpu);
 	span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
 	span_detail(&span, "behind request %016llx", (unsigned long long)other);
 	path->now_ns = finished_ns;
@@ -100,20 +103,24 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 	return low;
 }
 
-/* A page fault that needed the disk: the fault is the last thing the thread did before it slept, or its duration says so. */
+/* A page fault that needed the disk: the fault is the last thing the thread did before it slept, or its duration says
+ * so. */
 static enum tailor_cause cause_of_io(const struct path *path, const struct stretch *stretch)
 {
 	const struct thread_events *thread = path->cursor.thread;
 	const struct overlay *fault =
-		overlay_after(path->pauses->faults, path->pauses->fault_count, thread->tid, stretch->start_ns);
+	        overlay_after(path->pauses->faults, path->pauses->fault_count, thread->tid, stretch->start_ns);
 	uint32_t position = stretch->out_position;
+	const struct tailor_event *before;
 
 	if (fault && fault->start_ns <= stretch->start_ns && fault->end_ns >= path->now_ns)
 		return fault->cause;
-	if (position != NO_POSITION && position > 0 && !thread->entries[position - 1].woke &&
-	    thread_entry_event(path->index, thread, position - 1)->kind == TAILOR_EVENT_PAGE_FAULT)
-		return TAILOR_CAUSE_PAGE_FAULT_MAJOR;
-	return TAILOR_CAUSE_BLOCKED_IO;
+	if (position == NO_POSITION || position == 0 || thread->entries[position - 1].woke)
+		return TAILOR_CAUSE_BLOCKED_IO;
+	before = thread_entry_event(path->index, thread, position - 1);
+	return before->kind == TAILOR_EVENT_PAGE_FAULT && stretch->start_ns - before->time_ns <= FAULT_TO_SLEEP_NS
+	               ? TAILOR_CAUSE_PAGE_FAULT_MAJOR
+	               : TAILOR_CAUSE_BLOCKED_IO;
 }
 
 /* Blocked by nobody that can be followed. */
@@ -128,10 +135,12 @@ static void add_wait(struct path *path, const struct stretch *stretch, uint64_t 
 	else if (state == TAILOR_TASK_STOPPED)
 		span.cause = TAILOR_CAUSE_STOPPED;
 	if (TAILOR_TASK_TID(wakeup->arg[0]) == 0)
-		span_detail(&span, "%s", span.cause == TAILOR_CAUSE_BLOCKED_SLEEP ? "ended by a timer or another interrupt" :
-		                                                                   "ended by an interrupt");
+		span_detail(&span, "%s",
+		            span.cause == TAILOR_CAUSE_BLOCKED_SLEEP ? "ended by a timer or another interrupt"
+		                                                     : "ended by an interrupt");
 	else
-		span_detail(&span, "ended by %s (pid %u)", task_name(path, wakeup, comm), TAILOR_TASK_PID(wakeup->arg[0]));
+		span_detail(&span, "ended by %s (pid %u)", task_name(path, wakeup, comm),
+		            TAILOR_TASK_PID(wakeup->arg[0]));
 	add_off_cpu(path, low, &span);
 }
 
@@ -141,11 +150,11 @@ static void follow_waker(struct path *path, const struct stretch *stretch, const
 
 	if (!path->received && stretch->out && stretch->start_ns > since) {
 		path->returns[path->returns_count++] = (struct path_return){
-			.thread = {path->cursor.thread, stretch->out_position, EXPECT_ON_CPU},
-			.out_ns = stretch->start_ns,
-			.waker_request = stretch->wakeup->request,
-			.waker_tid = waker->tid,
-			.first_span = path->spans->count,
+		        .thread = {path->cursor.thread, stretch->out_position, EXPECT_ON_CPU},
+		        .out_ns = stretch->start_ns,
+		        .waker_request = stretch->wakeup->request,
+		        .waker_tid = waker->tid,
+		        .first_span = path->spans->count,
 		};
 	} else if (!path->received) {
 		path->handed = 1;
@@ -154,8 +163,8 @@ static void follow_waker(struct path *path, const struct stretch *stretch, const
 }
 
 /*
- * A thread that had received the request, or was to write its response, slept until the proxy sent something else: it was
- * not what the response waited for. If the receiver had woken a worker for this request, that one probably was.
+ * A thread that had received the request, or was to write its response, slept until the proxy sent something else: it
+ * was not what the response waited for. If the receiver had woken a worker for this request, that one probably was.
  */
 static uint64_t pass_idle_loop(struct path *path, const struct stretch *stretch, uint64_t low)
 {
@@ -185,10 +194,11 @@ static uint64_t pass_idle_loop(struct path *path, const struct stretch *stretch,
 	if (last->kind == TAILOR_EVENT_SWITCH_IN)
 		position = until;
 	low = last->kind == TAILOR_EVENT_SWITCH_IN ? path->now_ns : max_ns(last->time_ns, limit_of(path));
-	span_detail(&span, "idle meanwhile; %.40s had been woken for the request", thread_name(path->index->window, worker->tid) ?: "a worker");
+	span_detail(&span, "idle meanwhile; %.40s had been woken for the request",
+	            thread_name(path->index->window, worker->tid) ?: "a worker");
 	add_off_cpu(path, low, &span);
-	path->cursor = (struct cursor){worker, position,
-	                               last->kind == TAILOR_EVENT_WAKEUP ? EXPECT_BLOCKED : EXPECT_ON_CPU};
+	path->cursor =
+	        (struct cursor){worker, position, last->kind == TAILOR_EVENT_WAKEUP ? EXPECT_BLOCKED : EXPECT_ON_CPU};
 	return low;
 }
 
@@ -196,7 +206,8 @@ static int is_vm_thread(const struct path *path, const struct tailor_event *wake
 {
 	char comm[COMM_BYTES];
 
-	return TAILOR_TASK_PID(wakeup->arg[0]) == path->server_pid && strcmp(task_name(path, wakeup, comm), "VM Thread") == 0;
+	return TAILOR_TASK_PID(wakeup->arg[0]) == path->server_pid &&
+	       strcmp(task_name(path, wakeup, comm), "VM Thread") == 0;
 }
 
 /*
@@ -244,7 +255,8 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 			cover_safepoint(path->spans, path->pauses, path->server_pid, low, path->now_ns, &span);
 		return low;
 	}
-	if (waker_pid == path->server_pid && waker && waker != path->cursor.thread && path->returns_count < PATH_RETURNS_MAX) {
+	if (waker_pid == path->server_pid && waker && waker != path->cursor.thread &&
+	    path->returns_count < PATH_RETURNS_MAX) {
 		follow_waker(path, stretch, waker);
 		return path->now_ns;
 	}
@@ -293,7 +305,8 @@ static void call_it_a_lock(struct path *path, const struct path_return *wait)
 	}
 }
 
-/* At the start of a wait: on with the thread that ended it if it worked for the request, else with the one that waited. */
+/* At the start of a wait: on with the thread that ended it if it worked for the request, else with the one that waited.
+ */
 static void settle_wait(struct path *path)
 {
 	struct path_return wait = path->returns[--path->returns_count];

@@ -15,13 +15,14 @@
 /* Waits inside waits that are followed; a longer chain is left unexplained. */
 #define PATH_RETURNS_MAX 32
 
-/* A thread of the request that waits for another one from out_ns on: where to go on if that other one only held it up. */
+/* A thread of the request that waits for another one from out_ns on: where to go on if that other one only held it up.
+ */
 struct path_return {
-	struct cursor thread;     /* just before it was switched out */
+	struct cursor thread; /* just before it was switched out */
 	uint64_t out_ns;
-	uint64_t waker_request;   /* what the waker was bound to; 0 nothing */
+	uint64_t waker_request; /* what the waker was bound to; 0 nothing */
 	uint32_t waker_tid;
-	size_t first_span;        /* spans from here on explain the wait */
+	size_t first_span; /* spans from here on explain the wait */
 };
 
 struct path {

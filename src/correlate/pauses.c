@@ -46,7 +46,8 @@ static uint64_t known_until(const struct tailor_window *window, uint32_t pid, ui
 		for (size_t i = 0; i < window->loss_count; i++) {
 			const struct tailor_loss *loss = &window->losses[i];
 
-			if (strncmp(loss->channel, channel, sizeof(channel)) == 0 && loss->to_ns > start_ns && loss->from_ns < end)
+			if (strncmp(loss->channel, channel, sizeof(channel)) == 0 && loss->to_ns > start_ns &&
+			    loss->from_ns < end)
 				end = loss->from_ns;
 		}
 	}
@@ -109,13 +110,15 @@ static void add_event(struct pauses *pauses, const struct tailor_window_event *e
 
 	switch (event->kind) {
 	case TAILOR_EVENT_GC_START:
-		pauses->pauses[pauses->pause_count++] =
-			(struct pause){.pid = event->pid, .start_ns = event->time_ns, .end_ns = event->time_ns, .going_on = 1};
+		pauses->pauses[pauses->pause_count++] = (struct pause){
+		        .pid = event->pid, .start_ns = event->time_ns, .end_ns = event->time_ns, .going_on = 1};
 		break;
 	case TAILOR_EVENT_GC_FINISH:
 		if (event->arg[1] < event->time_ns && event->arg[1] > 0)
-			pauses->pauses[pauses->pause_count++] = (struct pause){
-				.pid = event->pid, .start_ns = event->arg[1], .end_ns = event->time_ns, .text = entry->text};
+			pauses->pauses[pauses->pause_count++] = (struct pause){.pid = event->pid,
+			                                                       .start_ns = event->arg[1],
+			                                                       .end_ns = event->time_ns,
+			                                                       .text = entry->text};
 		break;
 	case TAILOR_EVENT_CLASS_LOAD:
 	case TAILOR_EVENT_CLASS_PREPARE:
@@ -204,15 +207,15 @@ const char *pause_collector(const struct pause *pause, char *buffer, size_t size
 	static const struct {
 		const char *bean, *name;
 	} known[] = {
-		{"Copy", "Serial young"},
-		{"MarkSweepCompact", "Serial full"},
-		{"PS Scavenge", "Parallel young"},
-		{"PS MarkSweep", "Parallel full"},
-		{"G1 Young Generation", "G1 young"},
-		{"G1 Old Generation", "G1 full"},
-		{"G1 Concurrent GC", "G1 concurrent"},
-		{"ZGC Pauses", "ZGC"},
-		{"Shenandoah Pauses", "Shenandoah"},
+	        {"Copy", "Serial young"},
+	        {"MarkSweepCompact", "Serial full"},
+	        {"PS Scavenge", "Parallel young"},
+	        {"PS MarkSweep", "Parallel full"},
+	        {"G1 Young Generation", "G1 young"},
+	        {"G1 Old Generation", "G1 full"},
+	        {"G1 Concurrent GC", "G1 concurrent"},
+	        {"ZGC Pauses", "ZGC"},
+	        {"Shenandoah Pauses", "Shenandoah"},
 	};
 	size_t length = pause->text ? strcspn(pause->text, "\t") : 0;
 

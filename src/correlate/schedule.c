@@ -17,11 +17,21 @@ static struct stretch make(const struct cursor *cursor, enum stretch_state state
                            enum cursor_expect expect)
 {
 	return (struct stretch){
-		.state = state,
-		.start_ns = start_ns,
-		.out_position = NO_POSITION,
-		.before = {.thread = cursor->thread, .position = position, .expect = expect},
+	        .state = state,
+	        .start_ns = start_ns,
+	        .out_position = NO_POSITION,
+	        .before = {.thread = cursor->thread, .position = position, .expect = expect},
 	};
+}
+
+/* Where the thread ran when it did what the cursor stands at, or else what it did before. */
+static uint16_t cpu_of(const struct thread_index *index, const struct cursor *cursor)
+{
+	const struct thread_events *thread = cursor->thread;
+
+	if (cursor->position < thread->count)
+		return thread_entry_event(index, thread, cursor->position)->cpu;
+	return thread->count > 0 ? thread_entry_event(index, thread, thread->count - 1)->cpu : 0;
 }
 
 static struct stretch on_cpu_before(const struct thread_index *index, const struct cursor *cursor)
@@ -39,10 +49,14 @@ static struct stretch on_cpu_before(const struct thread_index *index, const stru
 		wakeup = position;
 		position = previous(cursor->thread, position);
 	}
-	if (position == NO_POSITION)
-		return make(cursor, STRETCH_ON_CPU, 0, 0, EXPECT_ON_CPU);
+	if (position == NO_POSITION) {
+		stretch = make(cursor, STRETCH_ON_CPU, 0, 0, EXPECT_ON_CPU);
+		stretch.cpu = cpu_of(index, cursor);
+		return stretch;
+	}
 	if (event->kind == TAILOR_EVENT_SWITCH_IN) {
 		stretch = make(cursor, STRETCH_ON_CPU, event->time_ns, position, EXPECT_OFF_CPU);
+		stretch.cpu = event->cpu;
 		stretch.in = event;
 		return stretch;
 	}
@@ -89,8 +103,8 @@ static struct stretch off_cpu_before(const struct thread_index *index, const str
 		stretch.out = event;
 		stretch.out_position = position;
 	} else if (wakeup != NO_POSITION) {
-		stretch = make(cursor, STRETCH_RUN_QUEUE, thread_entry_event(index, cursor->thread, wakeup)->time_ns, wakeup,
-		               EXPECT_BLOCKED);
+		stretch = make(cursor, STRETCH_RUN_QUEUE, thread_entry_event(index, cursor->thread, wakeup)->time_ns,
+		               wakeup, EXPECT_BLOCKED);
 	} else if (position == NO_POSITION) {
 		stretch = make(cursor, STRETCH_UNKNOWN, 0, 0, EXPECT_ON_CPU);
 	} else if (event->kind == TAILOR_EVENT_SWITCH_OUT) {

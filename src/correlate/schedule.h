@@ -32,7 +32,8 @@ struct cursor {
 /* Pointers are NULL where that event does not exist or was not recorded. */
 struct stretch {
 	enum stretch_state state;
-	uint64_t start_ns; /* 0: began before the window's first event */
+	uint64_t start_ns;                 /* 0: began before the window's first event */
+	uint16_t cpu;                      /* on-CPU only: where it ran */
 	const struct tailor_event *in;     /* that gave it the CPU: at the end of a wait, at the start of on-CPU */
 	const struct tailor_event *out;    /* that took the CPU away, at the start of a wait */
 	const struct tailor_event *wakeup; /* that ended a blocked stretch */

@@ -2,8 +2,9 @@
 #include "correlate/wire.h"
 
 /*
- * Nagle (RFC 896) holds back a small segment while an earlier one is not acknowledged. A receiver delays the acknowledgement
- * of data below a full segment; 1448 bytes are a full one on Ethernet, and on loopback a full one is larger still.
+ * Nagle (RFC 896) holds back a small segment while an earlier one is not acknowledged. A receiver delays the
+ * acknowledgement of data below a full segment; 1448 bytes are a full one on Ethernet, and on loopback a full one is
+ * larger still.
  */
 #define SMALL_BYTES 1448
 
@@ -57,7 +58,8 @@ static void read_ends(const struct tailor_window *window, const struct tailor_at
 		if (event->kind < TAILOR_EVENT_RECEIVE || event->kind > TAILOR_EVENT_TCP_TRANSMIT)
 			continue;
 		sender = sender_of(window, attempt, event);
-		if (event->kind == TAILOR_EVENT_RECEIVE && sender == DIRECTION_RESPONSE && by_server(window, attempt, event)) {
+		if (event->kind == TAILOR_EVENT_RECEIVE && sender == DIRECTION_RESPONSE &&
+		    by_server(window, attempt, event)) {
 			if (!wire->first_receive)
 				wire->first_receive = event;
 			/* Bytes that came later were waited for; those that had been there were only read late. */

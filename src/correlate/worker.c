@@ -56,14 +56,13 @@ static void add_working(const struct work *work, const struct stretch *stretch, 
 
 	if (work->story->busy_detail && stretch->start_ns < work->from_ns)
 		detail = work->story->busy_detail;
-	while (stretch->in && from_ns < to_ns &&
-	       (loss = cover_loss(work->index->window, stretch->in->cpu, from_ns, to_ns)) != NULL) {
+	while (from_ns < to_ns && (loss = cover_loss(work->index->window, stretch->cpu, from_ns, to_ns)) != NULL) {
 		uint64_t start = loss->from_ns > from_ns ? loss->from_ns : from_ns;
 		uint64_t stop = loss->to_ns < to_ns ? loss->to_ns : to_ns;
 
 		span_detail(add(work, from_ns, start, work->story->working), "%s", detail ? detail : "");
 		span = add(work, start, stop, TAILOR_CAUSE_UNEXPLAINED);
-		span_detail(span, "events of CPU %u were lost", stretch->in->cpu);
+		span_detail(span, "events of CPU %u were lost", stretch->cpu);
 		from_ns = stop;
 	}
 	span_detail(add(work, from_ns, to_ns, work->story->working), "%s", detail ? detail : "");
@@ -107,7 +106,8 @@ void worker_cover(const struct thread_index *index, struct span_list *spans, uin
 	struct cursor cursor;
 
 	if (!worker_recorded(index)) {
-		span_detail(add(&work, from_ns, to_ns, story->working), "%s", story->working_detail ? story->working_detail : "");
+		span_detail(add(&work, from_ns, to_ns, story->working), "%s",
+		            story->working_detail ? story->working_detail : "");
 		return;
 	}
 	cursor = (struct cursor){worker, thread_entries_until(index, worker, to_ns), EXPECT_ON_CPU};

@@ -10,7 +10,7 @@
 struct worker_story {
 	enum tailor_cause working;
 	const char *working_detail;
-	const char *busy_detail; /* instead, when it had been on the CPU before the stretch began */
+	const char *busy_detail;   /* instead, when it had been on the CPU before the stretch began */
 	enum tailor_cause waiting; /* it slept: there was nothing to do for any connection */
 	const char *waiting_detail;
 };

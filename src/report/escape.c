@@ -4,7 +4,8 @@
 
 #include "report/report.h"
 
-/* Decodes one character (RFC 3629: no overlong forms, no surrogates). Returns its length, 0 when the bytes are not UTF-8. */
+/* Decodes one character (RFC 3629: no overlong forms, no surrogates). Returns its length, 0 when the bytes are not
+ * UTF-8. */
 static size_t decode(const unsigned char *text, uint32_t *ret_character)
 {
 	static const uint32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};

@@ -36,13 +36,13 @@ static json_t *spans(const struct tailor_timeline *timeline)
 	for (size_t i = 0; i < timeline->span_count; i++) {
 		const struct tailor_span *span = &timeline->spans[i];
 
-		if (json_array_append_new(
-			    array, json_pack("{s:o, s:o, s:s, s:s, s:I, s:I, s:o, s:o}", "offset_ns",
-		                             number(span->start_ns - timeline->request.begin_ns), "duration_ns",
-		                             number(span->end_ns - span->start_ns), "cause", tailor_cause_key(span->cause),
-		                             "cause_name", tailor_cause_name(span->cause), "pid", (json_int_t)span->pid,
-		                             "tid", (json_int_t)span->tid, "thread", text(span->thread), "detail",
-		                             text(span->detail))) != 0) {
+		if (json_array_append_new(array, json_pack("{s:o, s:o, s:s, s:s, s:I, s:I, s:o, s:o}", "offset_ns",
+		                                           number(span->start_ns - timeline->request.begin_ns),
+		                                           "duration_ns", number(span->end_ns - span->start_ns),
+		                                           "cause", tailor_cause_key(span->cause), "cause_name",
+		                                           tailor_cause_name(span->cause), "pid", (json_int_t)span->pid,
+		                                           "tid", (json_int_t)span->tid, "thread", text(span->thread),
+		                                           "detail", text(span->detail))) != 0) {
 			json_decref(array);
 			return NULL;
 		}
@@ -83,10 +83,10 @@ static json_t *losses(const struct tailor_timeline *timeline)
 	for (size_t i = 0; i < timeline->loss_count; i++) {
 		const struct tailor_loss *loss = &timeline->losses[i];
 
-		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o}", "channel", text(loss->channel), "from_ns",
-		                                       number(loss->from_ns), "to_ns",
-		                                       loss->to_ns == UINT64_MAX ? json_null() : number(loss->to_ns), "events",
-		                                       number(loss->events)));
+		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o}", "channel", text(loss->channel),
+		                                       "from_ns", number(loss->from_ns), "to_ns",
+		                                       loss->to_ns == UINT64_MAX ? json_null() : number(loss->to_ns),
+		                                       "events", number(loss->events)));
 	}
 	return array;
 }
@@ -102,13 +102,13 @@ static json_t *timeline_object(const struct tailor_timeline *timeline)
 	error |= json_object_set_new(object, "begin_ns", number(request->begin_ns));
 	error |= json_object_set_new(object, "target", text(request->target));
 	error |= json_object_set_new(object, "status", json_integer(request->status));
-	error |= json_object_set_new(
-		object, "end", json_string(tailor_request_end_name((enum tailor_request_end)request->end)));
+	error |= json_object_set_new(object, "end",
+	                             json_string(tailor_request_end_name((enum tailor_request_end)request->end)));
 	error |= json_object_set_new(object, "server", text(request->server));
 	error |= json_object_set_new(object, "attempts", json_integer(request->attempts));
 	error |= json_object_set_new(
-		object, "failover",
-		json_string(tailor_failover_reason_name((enum tailor_failover_reason)request->failover)));
+	        object, "failover",
+	        json_string(tailor_failover_reason_name((enum tailor_failover_reason)request->failover)));
 	error |= json_object_set_new(object, "response_bytes", number(request->response_bytes));
 	error |= json_object_set_new(object, "kept",
 	                             json_string(timeline->kept == TAILOR_KEPT_BASELINE ? "baseline" : "slow"));

@@ -10,15 +10,16 @@
 #define TAILOR_REPORT_COLUMNS 100
 
 /*
- * Prints one timeline as text, UTF-8: what was asked, how long it took and why, how sure that is, then the spans in order.
- * Neighbouring spans that are shorter than 50 us and 0.5% each share one line with their sum. Errors stay in ferror(out).
+ * Prints one timeline as text, UTF-8: what was asked, how long it took and why, how sure that is, then the spans in
+ * order. Neighbouring spans that are shorter than 50 us and 0.5% each share one line with their sum. Errors stay in
+ * ferror(out).
  */
 void tailor_report_text(FILE *out, const struct tailor_timeline *timeline);
 
 /*
- * Prints {"timelines": [...]}: begin, any number of timelines, end. Times are ns since the request's begin (offset_ns) or
- * CLOCK_MONOTONIC (others); causes by key and by name. `count` is how many were printed before.
- * tailor_report_json() returns 0 or -ENOMEM; errors of writing stay in ferror(out).
+ * Prints {"timelines": [...]}: begin, any number of timelines, end. Times are ns since the request's begin (offset_ns)
+ * or CLOCK_MONOTONIC (others); causes by key and by name. `count` is how many were printed before. tailor_report_json()
+ * returns 0 or -ENOMEM; errors of writing stay in ferror(out).
  */
 void tailor_report_json_begin(FILE *out);
 int tailor_report_json(FILE *out, const struct tailor_timeline *timeline, size_t count);

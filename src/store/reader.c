@@ -15,8 +15,8 @@
 #define SEARCH_BYTES_MAX (UINT64_C(256) << 20)
 
 struct tailor_store_reader {
-	int directory; /* -1: a single file is read */
-	int file;      /* -1: no segment is open */
+	int directory;   /* -1: a single file is read */
+	int file;        /* -1: no segment is open */
 	uint64_t number; /* of the open segment, or the last one read */
 	uint8_t *bytes;  /* of the segment, read so far */
 	size_t used;
@@ -44,7 +44,8 @@ static int read_more(struct tailor_store_reader *reader)
 			reader->bytes = more;
 			reader->capacity = capacity;
 		}
-		got = pread(reader->file, reader->bytes + reader->used, reader->capacity - reader->used, (off_t)reader->used);
+		got = pread(reader->file, reader->bytes + reader->used, reader->capacity - reader->used,
+		            (off_t)reader->used);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0)
@@ -69,7 +70,8 @@ static void begin_segment(struct tailor_store_reader *reader, int file)
 	reader->search_left = SEARCH_BYTES_MAX;
 }
 
-/* Opens the segment with the smallest number above the last one. Returns 1, 0 when there is none yet, or a negative errno. */
+/* Opens the segment with the smallest number above the last one. Returns 1, 0 when there is none yet, or a negative
+ * errno. */
 static int next_segment(struct tailor_store_reader *reader)
 {
 	cleanup_free uint64_t *numbers = NULL;
@@ -153,8 +155,8 @@ int tailor_store_reader_open(const char *path, struct tailor_store_reader **ret_
 }
 
 /*
- * At something that is no whole record: finds the next one behind it. A damaged length cannot be believed, so every offset
- * is tried; what it costs is bounded. Returns its offset, or `used` when there is none.
+ * At something that is no whole record: finds the next one behind it. A damaged length cannot be believed, so every
+ * offset is tried; what it costs is bounded. Returns its offset, or `used` when there is none.
  */
 static size_t find_record(struct tailor_store_reader *reader, size_t from)
 {

@@ -10,7 +10,8 @@
 #include "store/segment.h"
 #include "timeline.pb-c.h"
 
-/* What decoding one record may allocate in all. A message of two-byte spans would otherwise take a hundred times its size. */
+/* What decoding one record may allocate in all. A message of two-byte spans would otherwise take a hundred times its
+ * size. */
 #define DECODE_BYTES_MAX (96u << 20)
 
 static ProtobufCBinaryData text_of(const char *text, size_t size)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The bytes of a segment file and the names of a store's files; see include/tailor/store.h. All numbers little-endian. */
+/* The bytes of a segment file and the names of a store's files; see include/tailor/store.h. All numbers little-endian.
+ */
 #ifndef TAILOR_STORE_SEGMENT_H
 #define TAILOR_STORE_SEGMENT_H
 
@@ -50,8 +51,8 @@ int record_encode(const struct tailor_timeline *timeline, uint8_t **ret_record, 
 int record_valid(const uint8_t *bytes, size_t available, size_t *ret_bytes);
 
 /*
- * Decodes the message of a valid record. Bytes are not trusted: unknown enum values become unexplained, none or done, texts
- * are cut. Returns 0, -EBADMSG, or -ENOMEM.
+ * Decodes the message of a valid record. Bytes are not trusted: unknown enum values become unexplained, none or done,
+ * texts are cut. Returns 0, -EBADMSG, or -ENOMEM.
  */
 int record_decode(const uint8_t *message, size_t length, struct tailor_timeline *ret_timeline);
 

@@ -111,7 +111,8 @@ int tailor_store_writer_open(const char *path, uint64_t max_bytes, struct tailor
 	writer->directory = writer->lock = writer->segment = -1;
 	writer->next_number = 1;
 	writer->max_bytes = max_bytes > STORE_BYTES_MIN ? max_bytes : STORE_BYTES_MIN;
-	writer->segment_bytes_max = writer->max_bytes / 8 < SEGMENT_BYTES_MAX ? writer->max_bytes / 8 : SEGMENT_BYTES_MAX;
+	writer->segment_bytes_max =
+	        writer->max_bytes / 8 < SEGMENT_BYTES_MAX ? writer->max_bytes / 8 : SEGMENT_BYTES_MAX;
 	error = open_store(writer, path);
 	if (error) {
 		tailor_store_writer_close(writer);
@@ -172,7 +173,8 @@ static void make_room(struct tailor_store_writer *writer, uint64_t bytes)
 {
 	size_t drop = 0;
 
-	while (drop + (writer->segment >= 0) < writer->segment_count && writer->total_bytes + bytes > writer->max_bytes) {
+	while (drop + (writer->segment >= 0) < writer->segment_count &&
+	       writer->total_bytes + bytes > writer->max_bytes) {
 		char name[SEGMENT_NAME_BYTES];
 
 		segment_name(name, writer->segments[drop].number);

@@ -51,6 +51,18 @@ static void a_buffered_response_without_an_earlier_small_write_is_not_called_nag
 	assert_took(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED, 40000);
 	assert_string_equal(span_of(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED)->detail, "4000 bytes");
 	scene_close(&scene);
+
+	/* Nor after a full segment, which is acknowledged without delay. */
+	quick_server(&scene, 41200);
+	transmits(&scene, 1100, 9000, 60000);
+	writes(&scene, 1102, LOOP, REQUEST, 9000, 60000);
+	writes(&scene, 1120, LOOP, REQUEST, 69000, 4000);
+	transmits(&scene, 41120, 69000, 4000);
+	wakes(&scene, 41122, PROXY, IDLE, 41130);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED, 40000);
+	assert_string_equal(span_of(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED)->detail, "4000 bytes");
+	scene_close(&scene);
 }
 
 static void a_transmit_inside_the_write_call_is_not_buffering_also_when_the_sequence_wraps(void **state)
@@ -120,7 +132,9 @@ static void a_pause_in_the_middle_is_cut_into_time_to_safepoint_collection_and_s
 	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 50);
 	assert_took(&scene, TAILOR_CAUSE_GC, 43200);
 	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 40);
-	assert_string_equal(span_of(&scene, TAILOR_CAUSE_GC)->detail, "Serial young, Allocation Failure, pause 43.2 ms");
+	assert_detail(&scene, TAILOR_CAUSE_SAFEPOINT, "from the collection's end");
+	assert_string_equal(span_of(&scene, TAILOR_CAUSE_GC)->detail,
+	                    "Serial young, Allocation Failure, pause 43.2 ms");
 	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_GC);
 	assert_int_equal(scene.timeline.join, TAILOR_JOIN_CERTAIN);
 	scene_close(&scene);
@@ -216,6 +230,13 @@ static void a_safepoint_without_a_collection_is_only_a_safepoint(void **state)
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 2000);
 	assert_detail(&scene, TAILOR_CAUSE_SAFEPOINT, "not for a collection");
+	scene_close(&scene);
+
+	/* Without an agent nobody can say what it was for. */
+	scene.window.missing = TAILOR_MISSING_AGENT;
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 2000);
+	assert_false(says(&scene, TAILOR_CAUSE_SAFEPOINT, "not for a collection"));
 	scene_close(&scene);
 }
 
@@ -351,6 +372,16 @@ static void a_cpu_whose_events_were_lost_proves_nothing_about_who_ran_there(void
 	assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, 1000);
 	assert_detail(&scene, TAILOR_CAUSE_UNEXPLAINED, "events of CPU 1 were lost");
 	scene_close(&scene);
+
+	/* Also for a thread of which no switch was recorded. */
+	scene_open(&scene, 5000);
+	receives(&scene, 1020, LOOP, REQUEST);
+	departure(&scene, 5000, LOOP);
+	scene.losses[0] = (struct tailor_loss){"cpu1", US(2000), US(3000), 5};
+	scene.window.loss_count = 1;
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, 1000);
+	scene_close(&scene);
 }
 
 static void a_client_that_reads_slowly_is_blamed_only_when_the_worker_slept(void **state)
@@ -443,29 +474,29 @@ static void a_record_without_an_end_is_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(head_and_body_in_two_writes_show_the_body_buffered_for_40_ms_by_nagle),
-		cmocka_unit_test(a_buffered_response_without_an_earlier_small_write_is_not_called_nagle),
-		cmocka_unit_test(a_transmit_inside_the_write_call_is_not_buffering_also_when_the_sequence_wraps),
-		cmocka_unit_test(a_lost_response_segment_is_a_retransmission),
-		cmocka_unit_test(a_lost_request_segment_is_a_retransmission_too),
-		cmocka_unit_test(a_pause_in_the_middle_is_cut_into_time_to_safepoint_collection_and_safepoint),
-		cmocka_unit_test(a_pause_while_the_request_waits_in_the_socket_is_the_collectors),
+	        cmocka_unit_test(head_and_body_in_two_writes_show_the_body_buffered_for_40_ms_by_nagle),
+	        cmocka_unit_test(a_buffered_response_without_an_earlier_small_write_is_not_called_nagle),
+	        cmocka_unit_test(a_transmit_inside_the_write_call_is_not_buffering_also_when_the_sequence_wraps),
+	        cmocka_unit_test(a_lost_response_segment_is_a_retransmission),
+	        cmocka_unit_test(a_lost_request_segment_is_a_retransmission_too),
+	        cmocka_unit_test(a_pause_in_the_middle_is_cut_into_time_to_safepoint_collection_and_safepoint),
+	        cmocka_unit_test(a_pause_while_the_request_waits_in_the_socket_is_the_collectors),
+	        cmocka_unit_test(native_code_that_runs_on_during_a_pause_stays_on_cpu),
+	        cmocka_unit_test(a_safepoint_without_a_collection_is_only_a_safepoint),
+	        cmocka_unit_test(without_kernel_events_the_agent_alone_explains_the_pause_and_the_rest_is_the_server),
+	        cmocka_unit_test(a_collection_that_has_not_ended_is_said_to_go_on),
+	        cmocka_unit_test(a_moved_request_shows_what_was_lost_on_the_paused_server),
+	        cmocka_unit_test(a_refused_connection_is_a_failover_wait_that_says_so),
+	        cmocka_unit_test(losses_where_a_threads_story_breaks_leave_it_unexplained),
+	        cmocka_unit_test(two_switch_ins_in_a_row_are_not_bridged),
+	        cmocka_unit_test(a_cpu_whose_events_were_lost_proves_nothing_about_who_ran_there),
+	        cmocka_unit_test(a_client_that_reads_slowly_is_blamed_only_when_the_worker_slept),
+	        cmocka_unit_test(a_proxy_without_a_cpu_is_the_proxys_own_fault),
+	        cmocka_unit_test(connecting_is_waiting_for_a_connection),
+	        cmocka_unit_test(a_request_that_the_proxy_answers_itself_is_the_proxys),
+	        cmocka_unit_test(a_record_without_an_end_is_refused),
 		cmocka_unit_test(a_request_in_a_socket_that_nobody_waits_on_is_not_in_transit),
 		cmocka_unit_test(a_packet_that_the_kernel_delivers_late_is_in_transit),
-		cmocka_unit_test(native_code_that_runs_on_during_a_pause_stays_on_cpu),
-		cmocka_unit_test(a_safepoint_without_a_collection_is_only_a_safepoint),
-		cmocka_unit_test(without_kernel_events_the_agent_alone_explains_the_pause_and_the_rest_is_the_server),
-		cmocka_unit_test(a_collection_that_has_not_ended_is_said_to_go_on),
-		cmocka_unit_test(a_moved_request_shows_what_was_lost_on_the_paused_server),
-		cmocka_unit_test(a_refused_connection_is_a_failover_wait_that_says_so),
-		cmocka_unit_test(losses_where_a_threads_story_breaks_leave_it_unexplained),
-		cmocka_unit_test(two_switch_ins_in_a_row_are_not_bridged),
-		cmocka_unit_test(a_cpu_whose_events_were_lost_proves_nothing_about_who_ran_there),
-		cmocka_unit_test(a_client_that_reads_slowly_is_blamed_only_when_the_worker_slept),
-		cmocka_unit_test(a_proxy_without_a_cpu_is_the_proxys_own_fault),
-		cmocka_unit_test(connecting_is_waiting_for_a_connection),
-		cmocka_unit_test(a_request_that_the_proxy_answers_itself_is_the_proxys),
-		cmocka_unit_test(a_record_without_an_end_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

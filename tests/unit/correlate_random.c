@@ -102,7 +102,8 @@ static void any_soup_of_events_gives_exact_spans(void **state)
 			draw_event(&events[i], span);
 		qsort(events, scene.window.event_count, sizeof(events[0]), by_time);
 		for (size_t i = 0; i < scene.window.loss_count; i++)
-			scene.losses[i] = (struct tailor_loss){"cpu1", draw_ns(span), draw(2) ? UINT64_MAX : draw_ns(span), 1};
+			scene.losses[i] =
+			        (struct tailor_loss){"cpu1", draw_ns(span), draw(2) ? UINT64_MAX : draw_ns(span), 1};
 		if (tailor_correlate(&scene.window, &scene.timeline) != 0 || !tailor_timeline_check(&scene.timeline))
 			fail_msg("round %llu", (unsigned long long)round);
 		scene_close(&scene);
@@ -125,7 +126,8 @@ static void a_window_of_50000_events_takes_no_quadratic_time(void **state)
 		struct tailor_window_event *entry = &events[i];
 
 		draw_event(entry, 1);
-		/* One thread that is blocked again and again, by one that stays on the CPU: the worst case for a rescan. */
+		/* One thread that is blocked again and again, by one that stays on the CPU: the worst case for a
+		 * rescan. */
 		entry->event.kind = (const uint8_t[]){3, 1, 2}[i % 3];
 		entry->event.tid = LOOP;
 		entry->event.pid = SERVER;
@@ -135,10 +137,19 @@ static void a_window_of_50000_events_takes_no_quadratic_time(void **state)
 		entry->event.time_ns = US(2000) + i * 100000;
 	}
 	scene.window.event_count = 49999;
-	events[0].event = (struct tailor_event){.kind = TAILOR_EVENT_RECEIVE, .tid = LOOP, .pid = SERVER, .request = REQUEST,
-	                                        .extra = TAILOR_PORTS(8080, PORT), .arg = {1, 1}, .time_ns = US(1500)};
-	events[49998].event = (struct tailor_event){.kind = TAILOR_EVENT_SYSCALL_WRITE, .tid = LOOP, .pid = SERVER,
-	                                            .request = REQUEST, .extra = TAILOR_PORTS(8080, PORT), .arg = {1, 1},
+	events[0].event = (struct tailor_event){.kind = TAILOR_EVENT_RECEIVE,
+	                                        .tid = LOOP,
+	                                        .pid = SERVER,
+	                                        .request = REQUEST,
+	                                        .extra = TAILOR_PORTS(8080, PORT),
+	                                        .arg = {1, 1},
+	                                        .time_ns = US(1500)};
+	events[49998].event = (struct tailor_event){.kind = TAILOR_EVENT_SYSCALL_WRITE,
+	                                            .tid = LOOP,
+	                                            .pid = SERVER,
+	                                            .request = REQUEST,
+	                                            .extra = TAILOR_PORTS(8080, PORT),
+	                                            .arg = {1, 1},
 	                                            .time_ns = US(5990000)};
 	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
 	explain(&scene);
@@ -151,8 +162,8 @@ static void a_window_of_50000_events_takes_no_quadratic_time(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(any_soup_of_events_gives_exact_spans),
-		cmocka_unit_test(a_window_of_50000_events_takes_no_quadratic_time),
+	        cmocka_unit_test(any_soup_of_events_gives_exact_spans),
+	        cmocka_unit_test(a_window_of_50000_events_takes_no_quadratic_time),
 	};
 
 	seed = 1;

@@ -55,6 +55,46 @@ static void a_chain_of_three_hops_is_followed_and_confirmed(void **state)
 	scene_close(&scene);
 }
 
+static void a_selector_that_wakes_the_receiving_worker_is_part_of_the_arrival(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 2000);
+	proxy_story(&scene, 2000, WORKER);
+	sleeps(&scene, 500, LOOP);
+	sleeps(&scene, 510, WORKER);
+	wakes(&scene, 1012, LOOP, PROXY, 1016);
+	wake(&scene, 1030, WORKER, LOOP);
+	in(&scene, 1330, WORKER, STRANGER);
+	receives(&scene, 1340, WORKER, REQUEST);
+	departure(&scene, 2000, WORKER);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_REQUEST_TRANSIT, 2);
+	assert_took(&scene, TAILOR_CAUSE_RUN_QUEUE, 4 + 300);
+	assert_took(&scene, TAILOR_CAUSE_ON_CPU, (1030 - 1016) + (1975 - 1330));
+	assert_int_equal(scene.timeline.join, TAILOR_JOIN_CERTAIN);
+	scene_close(&scene);
+}
+
+static void a_thread_woken_while_it_leaves_its_cpu_waits_for_a_cpu_and_not_for_an_unknown_reason(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 5000);
+	proxy_story(&scene, 5000, LOOP);
+	arrival(&scene, LOOP);
+	wake(&scene, 1999, LOOP, HOLDER);
+	sleeps(&scene, 2000, LOOP);
+	in(&scene, 2500, LOOP, STRANGER);
+	departure(&scene, 5000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_RUN_QUEUE, 4 + 500);
+	assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, 0);
+	scene_close(&scene);
+}
+
 static void a_lock_held_by_another_thread_is_blamed_on_its_holder(void **state)
 {
 	struct scene scene;
@@ -145,11 +185,11 @@ static void waits_that_nobody_traced_ended_are_io_sleep_or_a_stop(void **state)
 		int fault;
 		enum tailor_cause cause;
 	} cases[] = {
-		{TAILOR_TASK_UNINTERRUPTIBLE, 0, TAILOR_CAUSE_BLOCKED_IO},
-		{TAILOR_TASK_UNINTERRUPTIBLE, 1, TAILOR_CAUSE_PAGE_FAULT_MAJOR},
-		{TAILOR_TASK_SLEEPING, 0, TAILOR_CAUSE_BLOCKED_SLEEP},
-		{TAILOR_TASK_SLEEPING, 1, TAILOR_CAUSE_BLOCKED_SLEEP},
-		{TAILOR_TASK_STOPPED, 0, TAILOR_CAUSE_STOPPED},
+	        {TAILOR_TASK_UNINTERRUPTIBLE, 0, TAILOR_CAUSE_BLOCKED_IO},
+	        {TAILOR_TASK_UNINTERRUPTIBLE, 1, TAILOR_CAUSE_PAGE_FAULT_MAJOR},
+	        {TAILOR_TASK_SLEEPING, 0, TAILOR_CAUSE_BLOCKED_SLEEP},
+	        {TAILOR_TASK_SLEEPING, 1, TAILOR_CAUSE_BLOCKED_SLEEP},
+	        {TAILOR_TASK_STOPPED, 0, TAILOR_CAUSE_STOPPED},
 	};
 
 	(void)state;
@@ -169,6 +209,24 @@ static void waits_that_nobody_traced_ended_are_io_sleep_or_a_stop(void **state)
 		assert_int_equal(scene.timeline.dominant, cases[i].cause);
 		scene_close(&scene);
 	}
+}
+
+static void a_disk_wait_long_after_a_fault_is_not_called_a_page_fault(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 5000);
+	proxy_story(&scene, 5000, LOOP);
+	arrival(&scene, LOOP);
+	scene_add(&scene, 1100, TAILOR_EVENT_PAGE_FAULT, LOOP);
+	out(&scene, 1600, LOOP, TAILOR_TASK_UNINTERRUPTIBLE, IDLE);
+	wakes(&scene, 4100, LOOP, IDLE, 4105);
+	departure(&scene, 5000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_IO, 2500);
+	assert_took(&scene, TAILOR_CAUSE_PAGE_FAULT_MAJOR, 0);
+	scene_close(&scene);
 }
 
 static void a_worker_that_was_busy_with_another_request_is_the_servers_queue(void **state)
@@ -306,19 +364,22 @@ static void page_faults_with_durations_and_class_loading_are_cut_out_of_on_cpu(v
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(one_thread_that_receives_works_and_writes_is_on_cpu_and_certain),
-		cmocka_unit_test(a_chain_of_three_hops_is_followed_and_confirmed),
-		cmocka_unit_test(a_lock_held_by_another_thread_is_blamed_on_its_holder),
-		cmocka_unit_test(a_lock_holder_without_a_request_of_its_own_is_still_no_hand_off),
-		cmocka_unit_test(a_preempted_thread_tells_by_whom),
-		cmocka_unit_test(a_thread_that_is_woken_and_gets_no_cpu_waits_in_the_run_queue),
-		cmocka_unit_test(waits_that_nobody_traced_ended_are_io_sleep_or_a_stop),
-		cmocka_unit_test(a_worker_that_was_busy_with_another_request_is_the_servers_queue),
-		cmocka_unit_test(a_busy_worker_whose_loop_wrote_the_other_response_is_the_queue_too),
-		cmocka_unit_test(a_receiver_that_served_another_request_first_is_the_servers_queue),
-		cmocka_unit_test(a_loop_that_idles_for_others_is_passed_to_the_worker_it_woke_as_inferred),
-		cmocka_unit_test(page_faults_without_durations_are_counted_and_never_blamed),
-		cmocka_unit_test(page_faults_with_durations_and_class_loading_are_cut_out_of_on_cpu),
+	        cmocka_unit_test(one_thread_that_receives_works_and_writes_is_on_cpu_and_certain),
+	        cmocka_unit_test(a_chain_of_three_hops_is_followed_and_confirmed),
+	        cmocka_unit_test(a_selector_that_wakes_the_receiving_worker_is_part_of_the_arrival),
+	        cmocka_unit_test(a_thread_woken_while_it_leaves_its_cpu_waits_for_a_cpu_and_not_for_an_unknown_reason),
+	        cmocka_unit_test(a_lock_held_by_another_thread_is_blamed_on_its_holder),
+	        cmocka_unit_test(a_lock_holder_without_a_request_of_its_own_is_still_no_hand_off),
+	        cmocka_unit_test(a_preempted_thread_tells_by_whom),
+	        cmocka_unit_test(a_thread_that_is_woken_and_gets_no_cpu_waits_in_the_run_queue),
+	        cmocka_unit_test(waits_that_nobody_traced_ended_are_io_sleep_or_a_stop),
+	        cmocka_unit_test(a_disk_wait_long_after_a_fault_is_not_called_a_page_fault),
+	        cmocka_unit_test(a_worker_that_was_busy_with_another_request_is_the_servers_queue),
+	        cmocka_unit_test(a_busy_worker_whose_loop_wrote_the_other_response_is_the_queue_too),
+	        cmocka_unit_test(a_receiver_that_served_another_request_first_is_the_servers_queue),
+	        cmocka_unit_test(a_loop_that_idles_for_others_is_passed_to_the_worker_it_woke_as_inferred),
+	        cmocka_unit_test(page_faults_without_durations_are_counted_and_never_blamed),
+	        cmocka_unit_test(page_faults_with_durations_and_class_loading_are_cut_out_of_on_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,9 +18,9 @@ static struct tailor_loss loss = {.channel = "cpu0", .from_ns = 0, .to_ns = UINT
 static struct tailor_timeline example(void)
 {
 	static const uint64_t ends[] = {10000, 15000, 20000, 100000, 43900000, 43950000, 44000000};
-	static const enum tailor_cause causes[] = {TAILOR_CAUSE_PROXY,         TAILOR_CAUSE_REQUEST_TRANSIT,
-	                                           TAILOR_CAUSE_RUN_QUEUE,     TAILOR_CAUSE_FAILOVER_WAIT,
-	                                           TAILOR_CAUSE_SERVER_QUEUE,  TAILOR_CAUSE_RESPONSE_TRANSIT,
+	static const enum tailor_cause causes[] = {TAILOR_CAUSE_PROXY,        TAILOR_CAUSE_REQUEST_TRANSIT,
+	                                           TAILOR_CAUSE_RUN_QUEUE,    TAILOR_CAUSE_FAILOVER_WAIT,
+	                                           TAILOR_CAUSE_SERVER_QUEUE, TAILOR_CAUSE_RESPONSE_TRANSIT,
 	                                           TAILOR_CAUSE_PROXY};
 	uint64_t now = 1000000;
 
@@ -34,10 +34,22 @@ static struct tailor_timeline example(void)
 	strcpy(spans[4].thread, "evil\x1b[31m-thread\nname-that-is-quite-long-xxxx");
 	memset(spans[4].detail, 'w', sizeof(spans[4].detail) - 1);
 	return (struct tailor_timeline){
-		.request = {.id = 0x3fa9c2d1e05b7a64, .begin_ns = 1000000, .end_ns = 45000000, .status = 200, .failover = 1,
-	                    .wall_ns = UINT64_C(1769860800123456789), .target = "GET /\x1b]0;gotcha\x07\xff\xe2\x80\xae", .server = "b"},
-		.dominant = TAILOR_CAUSE_SERVER_QUEUE, .dominant_ns = 43800000, .join = TAILOR_JOIN_CONFIRMED,
-		.missing = TAILOR_MISSING_KERNEL | TAILOR_MISSING_EVENTS, .spans = spans, .span_count = 7, .losses = &loss, .loss_count = 1,
+	        .request = {.id = 0x3fa9c2d1e05b7a64,
+	                    .begin_ns = 1000000,
+	                    .end_ns = 45000000,
+	                    .status = 200,
+	                    .failover = 1,
+	                    .wall_ns = UINT64_C(1769860800123456789),
+	                    .target = "GET /\x1b]0;gotcha\x07\xff\xe2\x80\xae",
+	                    .server = "b"},
+	        .dominant = TAILOR_CAUSE_SERVER_QUEUE,
+	        .dominant_ns = 43800000,
+	        .join = TAILOR_JOIN_CONFIRMED,
+	        .missing = TAILOR_MISSING_KERNEL | TAILOR_MISSING_EVENTS,
+	        .spans = spans,
+	        .span_count = 7,
+	        .losses = &loss,
+	        .loss_count = 1,
 	};
 }
 
@@ -78,19 +90,19 @@ static void the_text_fits_100_columns_and_holds_no_control_characters(void **sta
 static void the_text_says_what_a_person_must_know(void **state)
 {
 	static const char *const parts[] = {
-		"request 3fa9c2d1e05b7a64  2026-01-31 12:00:00.123456 UTC",
-		"GET /\\x1b]0;gotcha\\x07\\xff\\xe2\\x80\\xae",
-		"status 200 from b",
-		"failed over from a (gc)",
-		"client saw  44.0 ms",
-		"server saw  unknown",
-		"because of  waiting in the server's queue, 43.8 ms (99.5%)",
-		"joined to the request: confirmed",
-		"missing     kernel events",
-		"missing     some events",
-		"lost        12 events of cpu0",
-		"(3 shorter spans)",
-		"evil\\x1b[31m",
+	        "request 3fa9c2d1e05b7a64  2026-01-31 12:00:00.123456 UTC",
+	        "GET /\\x1b]0;gotcha\\x07\\xff\\xe2\\x80\\xae",
+	        "status 200 from b",
+	        "failed over from a (gc)",
+	        "client saw  44.0 ms",
+	        "server saw  unknown",
+	        "because of  waiting in the server's queue, 43.8 ms (99.5%)",
+	        "joined to the request: confirmed",
+	        "missing     kernel events",
+	        "missing     some events",
+	        "lost        12 events of cpu0",
+	        "(3 shorter spans)",
+	        "evil\\x1b[31",
 	};
 	struct tailor_timeline timeline = example();
 	char *text = text_of(&timeline);
@@ -139,7 +151,8 @@ static void json_is_valid_also_for_hostile_texts_and_has_all_spans(void **state)
 	first = json_array_get(json_object_get(root, "timelines"), 0);
 	assert_string_equal(json_string_value(json_object_get(first, "request")), "3fa9c2d1e05b7a64");
 	assert_string_equal(json_string_value(json_object_get(first, "dominant")), "server-queue");
-	assert_string_equal(json_string_value(json_object_get(first, "dominant_name")), "waiting in the server's queue");
+	assert_string_equal(json_string_value(json_object_get(first, "dominant_name")),
+	                    "waiting in the server's queue");
 	assert_int_equal(json_integer_value(json_object_get(first, "client_ns")), 44000000);
 	assert_int_equal(json_array_size(json_object_get(first, "spans")), 7);
 	span = json_array_get(json_object_get(first, "spans"), 4);
@@ -163,17 +176,21 @@ static void printable_text_is_cut_at_whole_characters(void **state)
 	assert_string_equal(buffer, "a\\xc0\\xaf");
 	assert_int_equal(tailor_report_printable(buffer, 5, "abcdefgh", 20), 4);
 	assert_string_equal(buffer, "a...");
-	assert_string_equal(tailor_report_utf8(buffer, sizeof(buffer), "a\xff" "b"), "a\xef\xbf\xbd" "b");
+	assert_string_equal(tailor_report_utf8(buffer, sizeof(buffer),
+	                                       "a\xff"
+	                                       "b"),
+	                    "a\xef\xbf\xbd"
+	                    "b");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_text_fits_100_columns_and_holds_no_control_characters),
-		cmocka_unit_test(the_text_says_what_a_person_must_know),
-		cmocka_unit_test(a_timeline_that_contradicts_itself_is_printed_without_harm),
-		cmocka_unit_test(json_is_valid_also_for_hostile_texts_and_has_all_spans),
-		cmocka_unit_test(printable_text_is_cut_at_whole_characters),
+	        cmocka_unit_test(the_text_fits_100_columns_and_holds_no_control_characters),
+	        cmocka_unit_test(the_text_says_what_a_person_must_know),
+	        cmocka_unit_test(a_timeline_that_contradicts_itself_is_printed_without_harm),
+	        cmocka_unit_test(json_is_valid_also_for_hostile_texts_and_has_all_spans),
+	        cmocka_unit_test(printable_text_is_cut_at_whole_characters),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

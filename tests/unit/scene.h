@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Windows built by hand for the correlator's tests. Times are in microseconds. Thread ids tell the process: 100 is the
- * proxy's worker, 200..299 are threads of server "a", 300..399 of server "b", 0 is the idle task, others are not traced.
+ * proxy's worker, 200..299 are threads of server "a", 300..399 of server "b", 0 is the idle task, others are not
+ * traced.
  */
 #ifndef TAILOR_TESTS_SCENE_H
 #define TAILOR_TESTS_SCENE_H
@@ -20,7 +21,7 @@
 #include "correlate/correlate.h"
 #include "report/report.h"
 
-#define US(us) ((uint64_t)(us) * 1000)
+#define US(us) ((uint64_t)(us)*1000)
 #define REQUEST UINT64_C(0xa1)
 #define OTHER UINT64_C(0xb2)
 #define PORT 40000
@@ -43,8 +44,8 @@ struct scene {
 
 static const struct tailor_window_server scene_servers[] = {{"a", 200, 8080}, {"b", 300, 8081}};
 static const struct tailor_window_thread scene_threads[] = {
-	{PROXY, PROXY, "proxy-0"}, {200, LOOP, "loop"},         {200, WORKER, "worker"}, {200, SECOND, "second"},
-	{200, HOLDER, "holder"},   {200, VM_THREAD, "VM Thread"},
+        {PROXY, PROXY, "proxy-0"}, {200, LOOP, "loop"},     {200, WORKER, "worker"},
+        {200, SECOND, "second"},   {200, HOLDER, "holder"}, {200, VM_THREAD, "VM Thread"},
 };
 
 static inline uint32_t scene_pid(uint32_t tid)
@@ -52,7 +53,8 @@ static inline uint32_t scene_pid(uint32_t tid)
 	return tid >= 200 && tid < 400 ? tid / 100 * 100 : tid;
 }
 
-static inline struct tailor_event *scene_add(struct scene *scene, uint64_t us, enum tailor_event_kind kind, uint32_t tid)
+static inline struct tailor_event *scene_add(struct scene *scene, uint64_t us, enum tailor_event_kind kind,
+                                             uint32_t tid)
 {
 	size_t at = scene->window.event_count++;
 
@@ -62,13 +64,17 @@ static inline struct tailor_event *scene_add(struct scene *scene, uint64_t us, e
 		scene->events[at] = scene->events[at - 1];
 	memset(&scene->events[at], 0, sizeof(scene->events[at]));
 	scene->events[at].event = (struct tailor_event){
-		.kind = (uint8_t)kind, .time_ns = US(us), .tid = tid, .pid = scene_pid(tid), .cpu = 1};
+	        .kind = (uint8_t)kind, .time_ns = US(us), .tid = tid, .pid = scene_pid(tid), .cpu = 1};
 	return &scene->events[at].event;
 }
 
 static inline void scene_comm(struct tailor_event *event, uint32_t tid)
 {
-	memcpy(&event->arg[1], tid == VM_THREAD ? "VM Thread\0\0\0\0\0\0" : tid ? "some-task\0\0\0\0\0\0" : "swapper/1\0\0\0\0\0\0", 16);
+	memcpy(&event->arg[1],
+	       tid == VM_THREAD ? "VM Thread\0\0\0\0\0\0"
+	       : tid            ? "some-task\0\0\0\0\0\0"
+	                        : "swapper/1\0\0\0\0\0\0",
+	       16);
 	event->arg[0] = TAILOR_TASK(scene_pid(tid), tid);
 }
 
@@ -88,7 +94,8 @@ static inline struct tailor_event *in(struct scene *scene, uint64_t us, uint32_t
 	return event;
 }
 
-static inline struct tailor_event *out(struct scene *scene, uint64_t us, uint32_t tid, enum tailor_task_state state, uint32_t after)
+static inline struct tailor_event *out(struct scene *scene, uint64_t us, uint32_t tid, enum tailor_task_state state,
+                                       uint32_t after)
 {
 	struct tailor_event *event = scene_add(scene, us, TAILOR_EVENT_SWITCH_OUT, tid);
 
@@ -109,8 +116,9 @@ static inline void wakes(struct scene *scene, uint64_t us, uint32_t tid, uint32_
 	in(scene, in_us, tid, IDLE);
 }
 
-static inline struct tailor_event *socket_event(struct scene *scene, uint64_t us, enum tailor_event_kind kind, uint32_t tid,
-                                                int by_proxy, uint32_t sequence, uint32_t bytes, uint64_t request)
+static inline struct tailor_event *socket_event(struct scene *scene, uint64_t us, enum tailor_event_kind kind,
+                                                uint32_t tid, int by_proxy, uint32_t sequence, uint32_t bytes,
+                                                uint64_t request)
 {
 	struct tailor_event *event = scene_add(scene, us, kind, tid);
 
@@ -127,7 +135,8 @@ static inline void receives(struct scene *scene, uint64_t us, uint32_t tid, uint
 }
 
 /* The write returns at us; its bytes [sequence, +bytes). */
-static inline void writes(struct scene *scene, uint64_t us, uint32_t tid, uint64_t request, uint32_t sequence, uint32_t bytes)
+static inline void writes(struct scene *scene, uint64_t us, uint32_t tid, uint64_t request, uint32_t sequence,
+                          uint32_t bytes)
 {
 	socket_event(scene, us, TAILOR_EVENT_SYSCALL_WRITE, tid, 0, sequence, bytes, request);
 }
@@ -161,8 +170,13 @@ static inline void scene_open(struct scene *scene, uint64_t end_us)
 	struct tailor_record *record = &scene->window.record;
 
 	memset(scene, 0, sizeof(*scene));
-	record->request = (struct tailor_request){
-		.id = REQUEST, .begin_ns = US(1000), .end_ns = US(end_us), .status = 200, .attempts = 1, .target = "GET /", .server = "a"};
+	record->request = (struct tailor_request){.id = REQUEST,
+	                                          .begin_ns = US(1000),
+	                                          .end_ns = US(end_us),
+	                                          .status = 200,
+	                                          .attempts = 1,
+	                                          .target = "GET /",
+	                                          .server = "a"};
 	record->worker_pid = record->worker_tid = PROXY;
 	record->parsed_ns = US(1004);
 	record->reply_begin_ns = US(end_us - 5);
@@ -182,7 +196,8 @@ static inline void scene_open(struct scene *scene, uint64_t end_us)
 	scene->window.thread_count = sizeof(scene_threads) / sizeof(scene_threads[0]);
 }
 
-/* The request leaves the proxy at 1010, which sleeps from 1015 until it is woken 20 us and runs 15 us before the end. */
+/* The request leaves the proxy at 1010, which sleeps from 1015 until it is woken 20 us and runs 15 us before the end.
+ */
 static inline void proxy_story(struct scene *scene, uint64_t end_us, uint32_t waker)
 {
 	request_leaves(scene, 1010);

@@ -34,8 +34,8 @@ static void about_one_in_n_ordinary_requests_is_kept_and_always_the_same_ones(vo
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_threshold_itself_is_slow),
-		cmocka_unit_test(about_one_in_n_ordinary_requests_is_kept_and_always_the_same_ones),
+	        cmocka_unit_test(the_threshold_itself_is_slow),
+	        cmocka_unit_test(about_one_in_n_ordinary_requests_is_kept_and_always_the_same_ones),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -54,16 +54,37 @@ static int remove_directory(void **state)
 static void append(struct tailor_store_writer *writer, uint64_t id)
 {
 	struct tailor_span spans[2] = {
-		{.start_ns = 1000, .end_ns = 1500, .cause = TAILOR_CAUSE_PROXY, .pid = 7, .tid = 8, .thread = "proxy-0"},
-		{.start_ns = 1500, .end_ns = 9000, .cause = TAILOR_CAUSE_GC, .detail = "Serial young, pause 43.2 ms"},
+	        {.start_ns = 1000,
+	         .end_ns = 1500,
+	         .cause = TAILOR_CAUSE_PROXY,
+	         .pid = 7,
+	         .tid = 8,
+	         .thread = "proxy-0"},
+	        {.start_ns = 1500, .end_ns = 9000, .cause = TAILOR_CAUSE_GC, .detail = "Serial young, pause 43.2 ms"},
 	};
 	struct tailor_loss loss = {.channel = "cpu3", .from_ns = 5, .to_ns = UINT64_MAX, .events = 12};
 	struct tailor_timeline timeline = {
-		.request = {.id = id, .begin_ns = 1000, .end_ns = 9000, .wall_ns = 77, .status = 200, .end = 3, .attempts = 2,
-	                    .failover = 1, .response_bytes = 999, .target = "GET /\x01\xff", .server = "a"},
-		.kept = TAILOR_KEPT_BASELINE, .dominant = TAILOR_CAUSE_GC, .dominant_ns = 7500, .join = TAILOR_JOIN_CONFIRMED,
-		.server_ns = 6000, .missing = TAILOR_MISSING_AGENT | TAILOR_MISSING_EVENTS, .spans = spans, .span_count = 2,
-		.losses = &loss, .loss_count = 1,
+	        .request = {.id = id,
+	                    .begin_ns = 1000,
+	                    .end_ns = 9000,
+	                    .wall_ns = 77,
+	                    .status = 200,
+	                    .end = 3,
+	                    .attempts = 2,
+	                    .failover = 1,
+	                    .response_bytes = 999,
+	                    .target = "GET /\x01\xff",
+	                    .server = "a"},
+	        .kept = TAILOR_KEPT_BASELINE,
+	        .dominant = TAILOR_CAUSE_GC,
+	        .dominant_ns = 7500,
+	        .join = TAILOR_JOIN_CONFIRMED,
+	        .server_ns = 6000,
+	        .missing = TAILOR_MISSING_AGENT | TAILOR_MISSING_EVENTS,
+	        .spans = spans,
+	        .span_count = 2,
+	        .losses = &loss,
+	        .loss_count = 1,
 	};
 
 	assert_int_equal(tailor_store_append(writer, &timeline), 0);
@@ -395,16 +416,16 @@ static void a_reader_follows_a_writer_also_into_new_segments(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_checksum_is_crc_32c),
-		store_test(every_field_comes_back),
-		store_test(a_cut_at_any_byte_of_the_last_record_costs_that_record_only),
-		store_test(any_flipped_byte_costs_the_record_it_is_in_only),
-		store_test(random_bytes_never_crash_the_reader),
-		cmocka_unit_test(unknown_values_are_read_as_unknown),
-		store_test(what_is_no_store_is_refused_and_an_empty_one_is_empty),
-		store_test(a_second_writer_is_told_that_the_store_is_busy),
-		store_test(rotation_keeps_the_store_below_its_limit_and_loses_the_oldest_first),
-		store_test(a_reader_follows_a_writer_also_into_new_segments),
+	        cmocka_unit_test(the_checksum_is_crc_32c),
+	        store_test(every_field_comes_back),
+	        store_test(a_cut_at_any_byte_of_the_last_record_costs_that_record_only),
+	        store_test(any_flipped_byte_costs_the_record_it_is_in_only),
+	        store_test(random_bytes_never_crash_the_reader),
+	        cmocka_unit_test(unknown_values_are_read_as_unknown),
+	        store_test(what_is_no_store_is_refused_and_an_empty_one_is_empty),
+	        store_test(a_second_writer_is_told_that_the_store_is_busy),
+	        store_test(rotation_keeps_the_store_below_its_limit_and_loses_the_oldest_first),
+	        store_test(a_reader_follows_a_writer_also_into_new_segments),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
