@@ -18,25 +18,36 @@
 #include "cli/commands.h"
 #include "cli/demo.h"
 
-enum { OPTION_JAR = 256, OPTION_AGENT, OPTION_JAVA, OPTION_DIR, OPTION_INDEX, OPTION_RATE, OPTION_SECONDS, OPTION_JSON, OPTION_KEEP };
-
-static const struct argp_option argp_options[] = {
-	{"server-jar", OPTION_JAR, "FILE", 0, "The search server (examples/search-server/target/search-server.jar)", 0},
-	{"agent", OPTION_AGENT, "FILE", 0, "The JVM agent's library (libtailor-agent.so beside this program)", 0},
-	{"java", OPTION_JAVA, "FILE", 0, "The JVM, 17 or later (from JAVA_HOME, else from PATH)", 0},
-	{"dir", OPTION_DIR, "DIR", 0, "Where logs, configs and timelines go (./var/demo)", 0},
-	{"index", OPTION_INDEX, "DIR", 0, "Where the index is, or is built at the first start (DIR/index)", 0},
-	{"rate", OPTION_RATE, "N", 0, "Requests a second (200)", 0},
-	{"seconds", OPTION_SECONDS, "N", 0, "Measured part of each of the two runs (25)", 0},
-	{"json", OPTION_JSON, NULL, 0, "Print one JSON object instead of the table", 0},
-	{"keep", OPTION_KEEP, NULL, 0, "When done, leave servers and proxy running until Ctrl-C", 0},
-	{0},
+enum {
+	OPTION_JAR = 256,
+	OPTION_AGENT,
+	OPTION_JAVA,
+	OPTION_DIR,
+	OPTION_INDEX,
+	OPTION_RATE,
+	OPTION_SECONDS,
+	OPTION_JSON,
+	OPTION_KEEP
 };
 
-static const char doc[] =
-	"Runs two Lucene servers on this machine whose garbage collections stop them for 40 ms and more, and the same load "
-	"through the proxy twice: failover off, then on. Shows what the client saw, and where the slowest requests' time "
-	"went. Takes about 80 s. Nothing outside DIR is changed.";
+static const struct argp_option argp_options[] = {
+        {"server-jar", OPTION_JAR, "FILE", 0, "The search server (examples/search-server/target/search-server.jar)", 0},
+        {"agent", OPTION_AGENT, "FILE", 0, "The JVM agent's library (libtailor-agent.so beside this program)", 0},
+        {"java", OPTION_JAVA, "FILE", 0, "The JVM, 17 or later (from JAVA_HOME, else from PATH)", 0},
+        {"dir", OPTION_DIR, "DIR", 0, "Where logs, configs and timelines go (./var/demo)", 0},
+        {"index", OPTION_INDEX, "DIR", 0, "Where the index is, or is built at the first start (DIR/index)", 0},
+        {"rate", OPTION_RATE, "N", 0, "Requests a second (200)", 0},
+        {"seconds", OPTION_SECONDS, "N", 0, "Measured part of each of the two runs (25)", 0},
+        {"json", OPTION_JSON, NULL, 0, "Print one JSON object instead of the table", 0},
+        {"keep", OPTION_KEEP, NULL, 0, "When done, leave servers and proxy running until Ctrl-C", 0},
+        {0},
+};
+
+static const char doc[] = "Runs two Lucene servers on this machine whose garbage collections stop them for 40 ms and "
+                          "more, and the same load "
+                          "through the proxy twice: failover off, then on. Shows what the client saw, and where the "
+                          "slowest requests' time "
+                          "went. Takes about 80 s. Nothing outside DIR is changed.";
 
 void demo_say(const struct demo *demo, const char *format, ...)
 {
@@ -69,8 +80,8 @@ int demo_fail_ended(struct demo_process *process)
 	line[0] = '\0';
 	if (WIFEXITED(process->status))
 		demo_log_last_line(process->log, line, sizeof(line));
-	return demo_fail("%s ended early (%s)%s%s; see %s", process->name, demo_process_ending(process, ending, sizeof(ending)),
-	                 line[0] ? ": " : "", line, process->log);
+	return demo_fail("%s ended early (%s)%s%s; see %s", process->name,
+	                 demo_process_ending(process, ending, sizeof(ending)), line[0] ? ": " : "", line, process->log);
 }
 
 int demo_path(char path[PATH_MAX], const char *directory, const char *file)
@@ -85,12 +96,14 @@ static void copy_option(char to[PATH_MAX], const char *text, struct argp_state *
 	snprintf(to, PATH_MAX, "%s", text);
 }
 
-static unsigned int number_option(const char *text, uint64_t min, uint64_t max, const char *name, struct argp_state *state)
+static unsigned int number_option(const char *text, uint64_t min, uint64_t max, const char *name,
+                                  struct argp_state *state)
 {
 	uint64_t value = 0;
 
 	if (tailor_parse_number(text, min, max, &value) < 0)
-		argp_error(state, "--%s %s: expected a number from %lu to %lu", name, text, (unsigned long)min, (unsigned long)max);
+		argp_error(state, "--%s %s: expected a number from %lu to %lu", name, text, (unsigned long)min,
+		           (unsigned long)max);
 	return (unsigned int)value;
 }
 
@@ -128,7 +141,8 @@ static void find_beside(char path[PATH_MAX], const char *const *candidates)
 	for (; *candidates; candidates++) {
 		char candidate[PATH_MAX];
 
-		if (demo_path(candidate, program, *candidates) == 0 && realpath(candidate, path) && access(path, R_OK) == 0)
+		if (demo_path(candidate, program, *candidates) == 0 && realpath(candidate, path) &&
+		    access(path, R_OK) == 0)
 			return;
 	}
 	path[0] = '\0';
@@ -150,7 +164,8 @@ static int make_absolute(char path[PATH_MAX], const char *what, const char *reme
 static int find_files(struct demo_options *options)
 {
 	/* Of an installation, and of a build directory: build/NAME/src/cli/tailor. */
-	static const char *const agents[] = {"libtailor-agent.so", "../lib/libtailor-agent.so", "../../jvmagent/libtailor-agent.so", NULL};
+	static const char *const agents[] = {"libtailor-agent.so", "../lib/libtailor-agent.so",
+	                                     "../../jvmagent/libtailor-agent.so", NULL};
 	static const char *const jars[] = {"../share/tailor/search-server.jar",
 	                                   "../../../../examples/search-server/target/search-server.jar", NULL};
 	const char *home = getenv("JAVA_HOME");
@@ -161,14 +176,18 @@ static int find_files(struct demo_options *options)
 	if (!options->jar[0])
 		find_beside(options->jar, jars);
 	if (!options->java[0])
-		snprintf(options->java, PATH_MAX, "%s%s", home && home[0] ? home : "java", home && home[0] ? "/bin/java" : "");
+		snprintf(options->java, PATH_MAX, "%s%s", home && home[0] ? home : "java",
+		         home && home[0] ? "/bin/java" : "");
 	r = make_absolute(options->agent, "the agent's library", "build it, or name it with --agent");
-	r = r ?: make_absolute(options->jar, "the search server's jar",
-	                       "build it with `mvn -q -DskipTests package` in examples/search-server, or name it with --server-jar");
+	r = r
+	            ?: make_absolute(options->jar, "the search server's jar",
+	                             "build it with `mvn -q -DskipTests package` in examples/search-server, or name it "
+	                             "with --server-jar");
 	if (r == 0 && strchr(options->java, '/'))
 		r = make_absolute(options->java, "the JVM", "install a Java 17 or later, or name one with --java");
 	if (r == 0 && strpbrk(options->agent, "=,"))
-		return demo_fail("the JVM cannot load an agent from %s: '=' or ',' in its path; copy it elsewhere", options->agent);
+		return demo_fail("the JVM cannot load an agent from %s: '=' or ',' in its path; copy it elsewhere",
+		                 options->agent);
 	return r;
 }
 
@@ -197,9 +216,12 @@ static int make_directory(char path[PATH_MAX])
 	if (r == 0 && access(absolute, W_OK) < 0)
 		r = -errno;
 	if (r < 0)
-		return demo_fail("cannot create %s: %s; choose another directory with --dir or --index", path, strerror(-r));
+		return demo_fail("cannot create %s: %s; choose another directory with --dir or --index", path,
+		                 strerror(-r));
 	if (strpbrk(absolute, "\"\\\n"))
-		return demo_fail("the directory %s has a quote, backslash or line break in its name; choose another one", absolute);
+		return demo_fail(
+		        "the directory %s has a quote, backslash or line break in its name; choose another one",
+		        absolute);
 	snprintf(path, PATH_MAX, "%s", absolute);
 	return 0;
 }
@@ -220,7 +242,8 @@ static int remove_timelines(const struct demo *demo, const char *run)
 		const char *suffix = strrchr(entry->d_name, '.');
 
 		if (suffix && strcmp(suffix, ".tailor") == 0 && unlinkat(dirfd(directory), entry->d_name, 0) < 0)
-			r = demo_fail("cannot remove %s/%s of an earlier demo: %s", path, entry->d_name, strerror(errno));
+			r = demo_fail("cannot remove %s/%s of an earlier demo: %s", path, entry->d_name,
+			              strerror(errno));
 	}
 	if (directory)
 		closedir(directory);
@@ -235,7 +258,8 @@ static int place_sockets(struct demo *demo)
 	if (strlen(directory) + sizeof("/admin.sock") > sizeof(demo->admin_socket) || strpbrk(directory, ",= ")) {
 		snprintf(demo->sockets, sizeof(demo->sockets), "/tmp/tailor-demo-XXXXXX");
 		if (!mkdtemp(demo->sockets))
-			return demo_fail("cannot create a directory for sockets in /tmp: %s; choose a shorter --dir", strerror(errno));
+			return demo_fail("cannot create a directory for sockets in /tmp: %s; choose a shorter --dir",
+			                 strerror(errno));
 		demo->sockets_temporary = 1;
 		directory = demo->sockets;
 	}
@@ -264,7 +288,9 @@ static int keep_running(struct demo *demo)
 {
 	int r;
 
-	demo_say(demo, "still serving on http://%s/search?q=stone with failover on; admin: curl --unix-socket %s http://tailor/status; Ctrl-C ends it",
+	demo_say(demo,
+	         "still serving on http://%s/search?q=stone with failover on; admin: curl --unix-socket %s "
+	         "http://tailor/status; Ctrl-C ends it",
 	         demo->proxy_address, demo->admin_socket);
 	do {
 		r = demo_process_wait(500);
@@ -304,7 +330,8 @@ static int lock_directory(const struct demo *demo, int *ret_fd)
 	if (fd < 0)
 		return demo_fail("cannot create %s: %s; choose another directory with --dir", path, strerror(errno));
 	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
-		return demo_fail("another demo runs in %s; wait for it, or choose another directory with --dir", demo->options.dir);
+		return demo_fail("another demo runs in %s; wait for it, or choose another directory with --dir",
+		                 demo->options.dir);
 	*ret_fd = take_fd(&fd);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * `tailor demo`: two search servers whose collections stop them for 40 ms and more, once behind a proxy that only watches
- * and once behind one that moves requests, under the same load. One thread.
+ * `tailor demo`: two search servers whose collections stop them for 40 ms and more, once behind a proxy that only
+ * watches and once behind one that moves requests, under the same load. One thread.
  */
 #ifndef TAILOR_CLI_DEMO_H
 #define TAILOR_CLI_DEMO_H
@@ -17,8 +17,8 @@
 #define DEMO_WARM_S 5 /* load before the measured part of a run */
 
 /*
- * Before what else runs on the machine, so that the demo measures itself, and the load before what it measures: a client
- * that gets no CPU would call a server slow. The same in both runs; without the right to it nothing changes.
+ * Before what else runs on the machine, so that the demo measures itself, and the load before what it measures: a
+ * client that gets no CPU would call a server slow. The same in both runs; without the right to it nothing changes.
  */
 #define DEMO_NICE_SERVER (-5)
 #define DEMO_NICE_PROXY (-10)

@@ -9,8 +9,9 @@
 #include "cli/demo_gc_log.h"
 
 /*
- * "[2026-01-01T10:00:00.000+0000][3.264s][2112345678901ns] GC(5) Pause Young (Allocation Failure) 81M->15M(247M) 1.326ms":
- * the line at the end of a pause, so that the time is its end. The line at its begin has no length. Returns 1 if it is one.
+ * "[2026-01-01T10:00:00.000+0000][3.264s][2112345678901ns] GC(5) Pause Young (Allocation Failure)
+ * 81M->15M(247M) 1.326ms": the line at the end of a pause, so that the time is its end. The line at its begin has no
+ * length. Returns 1 if it is one.
  */
 static int parse_pause(const char *line, struct demo_collection *ret_pause)
 {

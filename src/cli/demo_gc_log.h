@@ -13,8 +13,8 @@ struct demo_collection {
 
 /*
  * Reads the stops that began in [from_ns, to_ns), oldest first. Pauses that follow each other at once share a safepoint
- * (a young collection that gives up and the full one in its place) and are one stop. *ret_collections is the caller's to
- * free. Returns 0, -ENOMEM or the negative errno of opening the log.
+ * (a young collection that gives up and the full one in its place) and are one stop. *ret_collections is the caller's
+ * to free. Returns 0, -ENOMEM or the negative errno of opening the log.
  */
 int demo_gc_log_read(const char *path, uint64_t from_ns, uint64_t to_ns, struct demo_collection **ret_collections,
                      size_t *ret_count);

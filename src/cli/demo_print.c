@@ -16,7 +16,8 @@
 /* Runs `tailor dump` into a file of the demo's directory, whose path it returns. */
 static int dump(struct demo *demo, const char *timelines, const char *format, char ret_path[PATH_MAX])
 {
-	char *argv[] = {"/proc/self/exe", "dump", (char *)timelines, "--slowest", SLOWEST, "--format", (char *)format, NULL};
+	char *argv[] = {"/proc/self/exe", "dump",     (char *)timelines, "--slowest",
+	                SLOWEST,          "--format", (char *)format,    NULL};
 	uint64_t deadline_ns = tailor_clock_ns() + DUMP_MS * TAILOR_NS_PER_MS;
 	struct demo_process process = {0};
 	char log[PATH_MAX];
@@ -24,9 +25,13 @@ static int dump(struct demo *demo, const char *timelines, const char *format, ch
 
 	r = demo_path(ret_path, demo->options.dir, "slowest.out");
 	r = r ?: demo_path(log, demo->options.dir, "dump.log");
-	r = r ?: demo_process_start(&(struct demo_start){.name = "tailor dump", .argv = argv, .out = ret_path, .log = log,
-	                                                 .death_signal = SIGKILL},
-	                            &process);
+	r = r
+	            ?: demo_process_start(&(struct demo_start){.name = "tailor dump",
+	                                                       .argv = argv,
+	                                                       .out = ret_path,
+	                                                       .log = log,
+	                                                       .death_signal = SIGKILL},
+	                                  &process);
 	if (r < 0)
 		return demo_fail("cannot start tailor dump: %s", strerror(-r));
 	while (demo_process_running(&process)) {
@@ -57,9 +62,10 @@ static int print_text(struct demo *demo, const struct demo_run runs[2])
 	char path[PATH_MAX];
 	int r;
 
-	printf("What the client saw, in ms from when each request was due (%u requests/s for %u s):\n\n", demo->options.rate,
-	       demo->options.seconds);
-	printf("failover       p50       p99     p99.9       max  requests   bad  collections on active  failed over\n");
+	printf("What the client saw, in ms from when each request was due (%u requests/s for %u s):\n\n",
+	       demo->options.rate, demo->options.seconds);
+	printf("failover       p50       p99     p99.9       max  requests   bad  collections on active  failed "
+	       "over\n");
 	for (int i = 0; i < 2; i++) {
 		const struct demo_run *run = &runs[i];
 		char collections[48];
@@ -71,7 +77,8 @@ static int print_text(struct demo *demo, const struct demo_run runs[2])
 		       collections, (unsigned long)run->failed_over);
 	}
 	if (runs[1].max_ms > 0)
-		printf("\nThe longest wait with failover on is 1/%.1f of the longest with it off.\n", runs[0].max_ms / runs[1].max_ms);
+		printf("\nThe longest wait with failover on is 1/%.1f of the longest with it off.\n",
+		       runs[0].max_ms / runs[1].max_ms);
 	printf("\nThe slowest requests of the first run, and where their time went:\n\n");
 	fflush(stdout);
 	r = dump(demo, runs[0].timelines, "text", path);
@@ -87,10 +94,11 @@ static int print_text(struct demo *demo, const struct demo_run runs[2])
 
 static json_t *run_json(const struct demo_run *run)
 {
-	return json_pack("{s:b, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:I}", "failover", run->failover, "p50_ms", run->p50_ms,
-	                 "p99_ms", run->p99_ms, "p999_ms", run->p999_ms, "max_ms", run->max_ms, "requests",
-	                 (json_int_t)run->requests, "bad", (json_int_t)run->bad, "collections", (json_int_t)run->collections,
-	                 "longest_collection_ms", run->longest_collection_ms, "failed_over", (json_int_t)run->failed_over);
+	return json_pack("{s:b, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:I}", "failover", run->failover, "p50_ms",
+	                 run->p50_ms, "p99_ms", run->p99_ms, "p999_ms", run->p999_ms, "max_ms", run->max_ms, "requests",
+	                 (json_int_t)run->requests, "bad", (json_int_t)run->bad, "collections",
+	                 (json_int_t)run->collections, "longest_collection_ms", run->longest_collection_ms,
+	                 "failed_over", (json_int_t)run->failed_over);
 }
 
 static int print_json(struct demo *demo, const struct demo_run runs[2])
@@ -108,7 +116,8 @@ static int print_json(struct demo *demo, const struct demo_run runs[2])
 	}
 	object = json_pack("{s:[o, o], s:O, s:s}", "runs", run_json(&runs[0]), run_json(&runs[1]), "slowest",
 	                   json_object_get(slowest, "timelines"), "timelines", runs[0].timelines);
-	r = object && json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 && putchar('\n') == '\n' && fflush(stdout) == 0
+	r = object && json_dumpf(object, stdout, JSON_INDENT(2) | JSON_REAL_PRECISION(9)) == 0 &&
+	                    putchar('\n') == '\n' && fflush(stdout) == 0
 	            ? 0
 	            : demo_fail("cannot write to stdout: %s", strerror(errno));
 	json_decref(object);

@@ -54,7 +54,7 @@ static void become(const struct demo_start *start, int input, int out, int log, 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, start->death_signal);
 	if (getppid() != parent)
-		_exit(1); /* it died before the line above */
+		_exit(1);                          /* it died before the line above */
 	setpriority(PRIO_PROCESS, 0, start->nice); /* refused without the right: then it runs like everything else */
 	if (start->directory && chdir(start->directory) < 0)
 		return;
@@ -101,7 +101,8 @@ int demo_process_start(const struct demo_start *start, struct demo_process *ret_
 {
 	cleanup_close int input = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	cleanup_close int log = open(start->log, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC, 0644);
-	cleanup_close int out = start->out ? open(start->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644) : fcntl(log, F_DUPFD_CLOEXEC, 3);
+	cleanup_close int out = start->out ? open(start->out, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)
+	                                   : fcntl(log, F_DUPFD_CLOEXEC, 3);
 	pid_t pid = 0;
 	int r;
 
@@ -148,7 +149,8 @@ void demo_process_stop(struct demo_process *process, int grace_ms)
 char *demo_process_ending(const struct demo_process *process, char *buffer, size_t size)
 {
 	if (WIFSIGNALED(process->status))
-		snprintf(buffer, size, "signal %d, %s", WTERMSIG(process->status), strsignal(WTERMSIG(process->status)));
+		snprintf(buffer, size, "signal %d, %s", WTERMSIG(process->status),
+		         strsignal(WTERMSIG(process->status)));
 	else
 		snprintf(buffer, size, "exit code %d", WEXITSTATUS(process->status));
 	return buffer;

@@ -78,14 +78,16 @@ static int wait_serving(struct demo *demo)
 		if (!demo_process_running(&demo->proxy))
 			return demo_fail_ended(&demo->proxy);
 		if (tailor_clock_ns() >= deadline_ns)
-			return serving ? demo_fail("only %d of %d agents have connected to %s; see %s", agents, DEMO_SERVERS,
-			                           demo->agent_socket, demo->server[0].process.log)
-			               : demo_fail("the proxy does not serve after %d s; see %s", SERVING_S, demo->proxy.log);
-		serving = serving || demo_log_find(demo->proxy.log, "tailor: serving ", demo->proxy_address, sizeof(demo->proxy_address));
+			return serving ? demo_fail("only %d of %d agents have connected to %s; see %s", agents,
+			                           DEMO_SERVERS, demo->agent_socket, demo->server[0].process.log)
+			               : demo_fail("the proxy does not serve after %d s; see %s", SERVING_S,
+			                           demo->proxy.log);
+		serving = serving || demo_log_find(demo->proxy.log, "tailor: serving ", demo->proxy_address,
+		                                   sizeof(demo->proxy_address));
 		status = serving ? demo_status(demo->admin_socket) : NULL;
 		agents = 0;
-		json_array_foreach(json_object_get(status, "servers"), i, server)
-			agents += json_is_true(json_object_get(server, "agent"));
+		json_array_foreach(json_object_get(status, "servers"), i, server) agents +=
+		        json_is_true(json_object_get(server, "agent"));
 		json_decref(status);
 	}
 	demo->proxy_address[strcspn(demo->proxy_address, " ,;\t")] = '\0';
@@ -105,7 +107,10 @@ static int start_proxy(struct demo *demo, int failover, const char *directory, c
 		return demo_fail("cannot write %s: %s; choose another directory with --dir", config, strerror(-r));
 	demo->proxy_address[0] = '\0';
 	/* SIGTERM: it removes its sockets. */
-	r = demo_process_start(&(struct demo_start){.name = "the proxy", .argv = argv, .log = log, .death_signal = SIGTERM,
+	r = demo_process_start(&(struct demo_start){.name = "the proxy",
+	                                            .argv = argv,
+	                                            .log = log,
+	                                            .death_signal = SIGTERM,
 	                                            .nice = DEMO_NICE_PROXY},
 	                       &demo->proxy);
 	if (r < 0)
@@ -117,7 +122,7 @@ static int start_load(struct demo *demo, const char *directory, char result[PATH
 {
 	char paths[PATH_MAX], log[PATH_MAX], rate[16], duration[16], warm[16], url[96];
 	char *argv[] = {"/proc/self/exe", "load", "--rate", rate, "--duration", duration, "--warm", warm,
-	                "--paths", paths, "--json", url, NULL};
+	                "--paths",        paths,  "--json", url,  NULL};
 	int r;
 
 	r = demo_path(paths, demo->options.dir, "paths.txt");
@@ -130,8 +135,12 @@ static int start_load(struct demo *demo, const char *directory, char result[PATH
 	snprintf(duration, sizeof(duration), "%us", demo->options.seconds);
 	snprintf(warm, sizeof(warm), "%us", DEMO_WARM_S);
 	snprintf(url, sizeof(url), "http://%s/", demo->proxy_address);
-	r = demo_process_start(&(struct demo_start){.name = "the load", .argv = argv, .out = result, .log = log,
-	                                            .death_signal = SIGKILL, .nice = DEMO_NICE_LOAD},
+	r = demo_process_start(&(struct demo_start){.name = "the load",
+	                                            .argv = argv,
+	                                            .out = result,
+	                                            .log = log,
+	                                            .death_signal = SIGKILL,
+	                                            .nice = DEMO_NICE_LOAD},
 	                       &demo->load);
 	return r < 0 ? demo_fail("cannot start the load: %s", strerror(-r)) : 0;
 }
@@ -181,7 +190,8 @@ static int was_active(const struct watch *watch, int server, uint64_t ns)
 	return active == server;
 }
 
-static int count_collections(struct demo *demo, const struct watch *watch, uint64_t from_ns, uint64_t to_ns, struct demo_run *run)
+static int count_collections(struct demo *demo, const struct watch *watch, uint64_t from_ns, uint64_t to_ns,
+                             struct demo_run *run)
 {
 	run->collections = 0;
 	run->longest_collection_ms = 0;
@@ -213,10 +223,12 @@ static void say_load(struct demo *demo, const struct watch *watch, uint64_t load
 
 	if (count_collections(demo, watch, load_from_ns, now_ns, run) < 0)
 		return;
-	demo_say(demo, "failover %s: %s, %lu of %u s, %lu requests, %lu collections on the active server (longest %.0f ms), %lu moved",
+	demo_say(demo,
+	         "failover %s: %s, %lu of %u s, %lu requests, %lu collections on the active server (longest %.0f ms), "
+	         "%lu moved",
 	         run->failover ? "on" : "off", elapsed_s < DEMO_WARM_S ? "warming up" : "measuring",
-	         (unsigned long)(elapsed_s < all_s ? elapsed_s : all_s), all_s, (unsigned long)watch->requests, (unsigned long)run->collections,
-	         run->longest_collection_ms, (unsigned long)watch->failed_over);
+	         (unsigned long)(elapsed_s < all_s ? elapsed_s : all_s), all_s, (unsigned long)watch->requests,
+	         (unsigned long)run->collections, run->longest_collection_ms, (unsigned long)watch->failed_over);
 }
 
 /* Watches until the load has ended. */
@@ -255,7 +267,8 @@ static int read_result(const struct demo *demo, const char *path, struct demo_ru
 	static const char *const names[] = {"p50_ms", "p99_ms", "p999_ms", "max_ms"};
 	double *const values[] = {&run->p50_ms, &run->p99_ms, &run->p999_ms, &run->max_ms};
 	char line[256];
-	int whole = json_is_number(json_object_get(result, "requests")) && json_is_number(json_object_get(result, "good"));
+	int whole =
+	        json_is_number(json_object_get(result, "requests")) && json_is_number(json_object_get(result, "good"));
 
 	for (int i = 0; i < 4; i++) {
 		const json_t *value = json_object_get(response, names[i]);
@@ -267,8 +280,8 @@ static int read_result(const struct demo *demo, const char *path, struct demo_ru
 	run->bad = run->requests - get_number(result, "good");
 	json_decref(result);
 	if (!whole || run->requests == 0)
-		return demo_fail("the load measured nothing: %s; see %s", demo_log_last_line(demo->load.log, line, sizeof(line)),
-		                 demo->load.log);
+		return demo_fail("the load measured nothing: %s; see %s",
+		                 demo_log_last_line(demo->load.log, line, sizeof(line)), demo->load.log);
 	return 0;
 }
 
@@ -297,14 +310,15 @@ int demo_run(struct demo *demo, int failover, int leave_proxy, struct demo_run *
 	int r;
 
 	*ret_run = (struct demo_run){.failover = failover};
-	demo_say(demo, "failover %s: %u requests/s for %u s, after %d s to warm up", failover ? "on" : "off", demo->options.rate,
-	         demo->options.seconds, DEMO_WARM_S);
+	demo_say(demo, "failover %s: %u requests/s for %u s, after %d s to warm up", failover ? "on" : "off",
+	         demo->options.rate, demo->options.seconds, DEMO_WARM_S);
 	r = demo_path(directory, demo->options.dir, failover ? "failover-on" : "failover-off");
 	r = r ?: demo_path(ret_run->timelines, directory, "timelines");
 	if (r < 0)
 		return demo_fail("the path %s is too long; choose a shorter one with --dir", demo->options.dir);
 	if (mkdir(directory, 0755) < 0 && errno != EEXIST)
-		return demo_fail("cannot create %s: %s; choose another directory with --dir", directory, strerror(errno));
+		return demo_fail("cannot create %s: %s; choose another directory with --dir", directory,
+		                 strerror(errno));
 	r = run_in(demo, directory, &watch, leave_proxy, ret_run);
 	free(watch.looks);
 	return r;

@@ -23,14 +23,25 @@ static int start(struct demo *demo, struct demo_server *server)
 	const struct demo_options *options = &demo->options;
 	char agent[PATH_MAX + 128], log_flag[96], log[PATH_MAX], file[32], name[32];
 	char *argv[] = {
-		(char *)options->java, HEAP_FLAGS, agent, log_flag, "-jar", (char *)options->jar, "--name", server->name,
-		"--index", (char *)options->index, HEAP_LOAD, NULL,
+	        (char *)options->java,
+	        HEAP_FLAGS,
+	        agent,
+	        log_flag,
+	        "-jar",
+	        (char *)options->jar,
+	        "--name",
+	        server->name,
+	        "--index",
+	        (char *)options->index,
+	        HEAP_LOAD,
+	        NULL,
 	};
 	int r;
 
 	snprintf(agent, sizeof(agent), "-agentpath:%s=socket=%s", options->agent, demo->agent_socket);
 	/* Relative to its directory: the JVM splits this flag at colons and commas, which a path may hold. */
-	snprintf(log_flag, sizeof(log_flag), "-Xlog:gc*,safepoint:file=gc-%s.log:time,uptime,tn:filecount=0", server->name);
+	snprintf(log_flag, sizeof(log_flag), "-Xlog:gc*,safepoint:file=gc-%s.log:time,uptime,tn:filecount=0",
+	         server->name);
 	snprintf(file, sizeof(file), "gc-%s.log", server->name);
 	r = demo_path(server->gc_log, options->dir, file);
 	snprintf(file, sizeof(file), "server-%s.log", server->name);
@@ -38,18 +49,24 @@ static int start(struct demo *demo, struct demo_server *server)
 	if (r < 0)
 		return demo_fail("the path %s is too long; choose a shorter one with --dir", options->dir);
 	snprintf(name, sizeof(name), "server %s", server->name);
-	r = demo_process_start(&(struct demo_start){.name = name, .argv = argv, .directory = options->dir, .log = log,
-	                                            .death_signal = SIGKILL, .nice = DEMO_NICE_SERVER},
+	r = demo_process_start(&(struct demo_start){.name = name,
+	                                            .argv = argv,
+	                                            .directory = options->dir,
+	                                            .log = log,
+	                                            .death_signal = SIGKILL,
+	                                            .nice = DEMO_NICE_SERVER},
 	                       &server->process);
 	if (r < 0)
-		return demo_fail("cannot start %s: %s; name a Java 17 or later with --java or JAVA_HOME", options->java, strerror(-r));
+		return demo_fail("cannot start %s: %s; name a Java 17 or later with --java or JAVA_HOME", options->java,
+		                 strerror(-r));
 	return 0;
 }
 
 /* The server's word on stdout: "listening 127.0.0.1:PORT". */
 static int is_ready(struct demo_server *server)
 {
-	return server->address[0] || demo_log_find(server->process.log, "listening ", server->address, sizeof(server->address));
+	return server->address[0] ||
+	       demo_log_find(server->process.log, "listening ", server->address, sizeof(server->address));
 }
 
 int demo_servers_check(struct demo *demo)
@@ -63,7 +80,8 @@ int demo_servers_check(struct demo *demo)
 
 int demo_servers_start(struct demo *demo)
 {
-	uint64_t now_ns = tailor_clock_ns(), deadline_ns = now_ns + READY_S * TAILOR_NS_PER_S, next_ns = now_ns + TAILOR_NS_PER_S;
+	uint64_t now_ns = tailor_clock_ns(), deadline_ns = now_ns + READY_S * TAILOR_NS_PER_S,
+	         next_ns = now_ns + TAILOR_NS_PER_S;
 	char line[256];
 	int r, ready = 0;
 
@@ -84,11 +102,13 @@ int demo_servers_start(struct demo *demo)
 			ready += is_ready(&demo->server[i]);
 		now_ns = tailor_clock_ns();
 		if (now_ns >= deadline_ns)
-			return demo_fail("the servers are not ready after %d s; see %s", READY_S, demo->server[0].process.log);
+			return demo_fail("the servers are not ready after %d s; see %s", READY_S,
+			                 demo->server[0].process.log);
 		if (now_ns >= next_ns && ready < DEMO_SERVERS) {
 			next_ns += 2 * TAILOR_NS_PER_S;
 			demo_log_last_line(demo->server[0].process.log, line, sizeof(line));
-			demo_say(demo, "servers: %s", strncmp(line, "search-server: ", 15) == 0 ? line + 15 : "starting and warming up");
+			demo_say(demo, "servers: %s",
+			         strncmp(line, "search-server: ", 15) == 0 ? line + 15 : "starting and warming up");
 		}
 	}
 	demo_say(demo, "servers ready: a on %s, b on %s", demo->server[0].address, demo->server[1].address);

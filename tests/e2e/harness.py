@@ -289,12 +289,11 @@ class Scene:
     def close(self, failed):
         for process in reversed(self.processes):
             process.kill()
-        if failed:
-            for process in self.processes:
-                tail = process.log().splitlines()[-15:]
-                if tail:
-                    print(f"--- end of {process.log_path.name}", *tail, sep="\n", file=sys.stderr)
+        tails = {process.log_path.name: process.log().splitlines()[-15:] for process in self.processes} if failed else {}
         shutil.rmtree(self.directory, ignore_errors=True)
+        for name, tail in tails.items():
+            if tail:
+                print(f"--- end of {name}", *tail, sep="\n", file=sys.stderr)
 
 
 class Timeline:

@@ -35,9 +35,11 @@ def a_response_that_tcp_held_back_is_named(scene):
     named = [timeline for timeline in stalled if timeline.dominant == "response-buffered"]
     check(len(named) >= 0.9 * len(stalled), f"{len(named)} of {len(stalled)} stalls are called response-buffered, for example: "
           f"{next((t for t in stalled if t.dominant != 'response-buffered'), None)}")
-    # The kernel's delay of an acknowledgement is 40 ms at least, and more where the machine is busy.
+    # The kernel delays an acknowledgement by 40 ms. It counts from the head; what the machine did between head and
+    # body is missing here, and what it did after the 40 ms is added.
     buffered_ms = sorted(timeline.time_of("response-buffered") for timeline in named)
-    check(buffered_ms[0] >= 35 and 35 <= buffered_ms[len(buffered_ms) // 2] <= 50, f"called buffered, in ms: {buffered_ms}")
+    usual = [ms for ms in buffered_ms if 35 <= ms <= 50]
+    check(len(usual) >= 0.7 * len(buffered_ms), f"called buffered, in ms: {buffered_ms}")
 
 
 harness.run(a_response_that_tcp_held_back_is_named)
