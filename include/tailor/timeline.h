@@ -25,9 +25,9 @@ enum tailor_cause {
 	TAILOR_CAUSE_RUN_QUEUE = 6,        /* the server's thread was woken and had no CPU */
 	TAILOR_CAUSE_ON_CPU = 7,
 	TAILOR_CAUSE_PREEMPTED = 8,        /* pushed off the CPU while ready */
-	TAILOR_CAUSE_BLOCKED_LOCK = 9,     /* interruptible wait that another thread ended */
-	TAILOR_CAUSE_BLOCKED_IO = 10,      /* uninterruptible wait, or ended by an interrupt */
-	TAILOR_CAUSE_BLOCKED_SLEEP = 11,   /* interruptible wait that a timer ended */
+	TAILOR_CAUSE_BLOCKED_LOCK = 9,     /* interruptible wait that another thread or process ended */
+	TAILOR_CAUSE_BLOCKED_IO = 10,      /* uninterruptible wait */
+	TAILOR_CAUSE_BLOCKED_SLEEP = 11,   /* interruptible wait that an interrupt ended: a timer, or bytes from elsewhere */
 	TAILOR_CAUSE_STOPPED = 12,         /* SIGSTOP */
 	TAILOR_CAUSE_GC = 13,
 	TAILOR_CAUSE_TIME_TO_SAFEPOINT = 14,

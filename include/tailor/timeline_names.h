@@ -20,7 +20,7 @@ static inline const char *tailor_cause_name(enum tailor_cause cause)
 	case TAILOR_CAUSE_PREEMPTED: return "preempted";
 	case TAILOR_CAUSE_BLOCKED_LOCK: return "blocked on another thread";
 	case TAILOR_CAUSE_BLOCKED_IO: return "blocked on I/O";
-	case TAILOR_CAUSE_BLOCKED_SLEEP: return "sleeping";
+	case TAILOR_CAUSE_BLOCKED_SLEEP: return "waiting for a timer or the network";
 	case TAILOR_CAUSE_STOPPED: return "stopped by a signal";
 	case TAILOR_CAUSE_GC: return "garbage collection";
 	case TAILOR_CAUSE_TIME_TO_SAFEPOINT: return "time to safepoint";

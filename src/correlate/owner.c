@@ -156,7 +156,8 @@ static void busy_until_write(struct path *path, uint32_t written)
 			return;
 		}
 		/* It had been idle until bytes came. */
-		if (event->kind == TAILOR_EVENT_WAKEUP && TAILOR_TASK_PID(event->arg[0]) == path->proxy_pid) {
+		if (event->kind == TAILOR_EVENT_WAKEUP &&
+		    (TAILOR_TASK_TID(event->arg[0]) == 0 || TAILOR_TASK_PID(event->arg[0]) == path->proxy_pid)) {
 			set_busy(path, event->time_ns, write->time_ns, position, EXPECT_BLOCKED);
 			return;
 		}

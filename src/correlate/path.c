@@ -8,6 +8,8 @@
 
 /* From a segment's transmit to the wake-up that it causes; generous, and far below what deserves an explanation. */
 #define DELIVERY_NS 1000000
+/* How far a thread's single run is looked through. */
+#define RUN_ENTRIES 256
 /* From a fault to its sleep for the disk. Later than that the thread may have left the fault and be in a system call. */
 #define FAULT_TO_SLEEP_NS 100000
 
@@ -134,10 +136,10 @@ static void add_wait(struct path *path, const struct stretch *stretch, uint64_t 
 		span.cause = cause_of_io(path, stretch);
 	else if (state == TAILOR_TASK_STOPPED)
 		span.cause = TAILOR_CAUSE_STOPPED;
+	else if (TAILOR_TASK_TID(wakeup->arg[0]) != 0)
+		span.cause = TAILOR_CAUSE_BLOCKED_LOCK;
 	if (TAILOR_TASK_TID(wakeup->arg[0]) == 0)
-		span_detail(&span, "%s",
-		            span.cause == TAILOR_CAUSE_BLOCKED_SLEEP ? "ended by a timer or another interrupt"
-		                                                     : "ended by an interrupt");
+		span_detail(&span, "ended by an interrupt");
 	else
 		span_detail(&span, "ended by %s (pid %u)", task_name(path, wakeup, comm),
 		            TAILOR_TASK_PID(wakeup->arg[0]));
@@ -236,6 +238,32 @@ static uint64_t pass_arrival(struct path *path, const struct stretch *stretch)
 	return path->floor_ns;
 }
 
+/*
+ * Did bytes on a tagged connection end the wait? The proxy's own wake-up, or an interrupt's (which has no waker: it is
+ * what delivers the bytes) after which the thread received.
+ */
+static int ended_by_bytes(const struct path *path, const struct tailor_event *wakeup, uint32_t event)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position, end;
+
+	if (TAILOR_TASK_TID(wakeup->arg[0]) != 0)
+		return TAILOR_TASK_PID(wakeup->arg[0]) == path->proxy_pid;
+	position = thread_entries_before(thread, event) + 1;
+	end = thread->count - position > RUN_ENTRIES ? position + RUN_ENTRIES : thread->count;
+	for (; position < end; position++) {
+		const struct tailor_event *next = thread_entry_event(path->index, thread, position);
+
+		if (thread->entries[position].woke)
+			continue;
+		if (next->kind == TAILOR_EVENT_RECEIVE)
+			return 1;
+		if (next->kind == TAILOR_EVENT_SWITCH_OUT && next->extra != TAILOR_TASK_RUNNABLE && next->time_ns > wakeup->time_ns)
+			return 0;
+	}
+	return 0;
+}
+
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */
 static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, uint64_t low)
 {
@@ -244,6 +272,7 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 	uint32_t waker_tid = TAILOR_TASK_TID(stretch->wakeup->arg[0]);
 	const struct thread_events *waker = thread_index_find(path->index, waker_tid);
 	struct tailor_span span;
+	int by_bytes;
 
 	if (state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_STOPPED) {
 		add_wait(path, stretch, low, state);
@@ -260,9 +289,10 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 		follow_waker(path, stretch, waker);
 		return path->now_ns;
 	}
-	if (path->received || (path->receive_ns == 0 && waker_pid == path->proxy_pid))
+	by_bytes = ended_by_bytes(path, stretch->wakeup, stretch->wakeup_event);
+	if (path->received || (path->receive_ns == 0 && by_bytes))
 		return pass_arrival(path, stretch);
-	if (waker_pid == path->proxy_pid)
+	if (by_bytes)
 		return pass_idle_loop(path, stretch, low);
 	add_wait(path, stretch, low, state);
 	return low;

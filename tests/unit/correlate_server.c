@@ -315,6 +315,47 @@ static void a_loop_that_idles_for_others_is_passed_to_the_worker_it_woke_as_infe
 	scene_close(&scene);
 }
 
+/* The kernel names no waker for a wake-up from an interrupt, which is what delivers bytes: what the loop does next tells. */
+static void a_loop_that_bytes_for_others_woke_by_an_interrupt_was_idle(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 3000);
+	proxy_story(&scene, 3000, LOOP);
+	arrival(&scene, LOOP);
+	sleeps(&scene, 600, WORKER);
+	wake(&scene, 1030, WORKER, LOOP)->request = REQUEST;
+	in(&scene, 1040, WORKER, IDLE);
+	sleeps(&scene, 1050, LOOP);
+	wakes(&scene, 2900, LOOP, IDLE, 2910);
+	receives(&scene, 2915, LOOP, OTHER);
+	sleeps(&scene, 2950, WORKER);
+	departure(&scene, 3000, LOOP);
+	explain(&scene);
+	assert_int_equal(scene.timeline.join, TAILOR_JOIN_INFERRED);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_SLEEP, 0);
+	assert_true(took_us(&scene, TAILOR_CAUSE_ON_CPU) >= 2900 - 1040);
+	scene_close(&scene);
+}
+
+static void a_wait_that_another_process_ended_is_its(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 5000);
+	proxy_story(&scene, 5000, LOOP);
+	arrival(&scene, LOOP);
+	sleeps(&scene, 1100, LOOP);
+	wakes(&scene, 4100, LOOP, STRANGER, 4105);
+	departure(&scene, 5000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_LOCK, 3000);
+	assert_detail(&scene, TAILOR_CAUSE_BLOCKED_LOCK, "ended by some-task (pid 900)");
+	scene_close(&scene);
+}
+
 static void page_faults_without_durations_are_counted_and_never_blamed(void **state)
 {
 	struct scene scene;
@@ -378,6 +419,8 @@ int main(void)
 	        cmocka_unit_test(a_busy_worker_whose_loop_wrote_the_other_response_is_the_queue_too),
 	        cmocka_unit_test(a_receiver_that_served_another_request_first_is_the_servers_queue),
 	        cmocka_unit_test(a_loop_that_idles_for_others_is_passed_to_the_worker_it_woke_as_inferred),
+	        cmocka_unit_test(a_loop_that_bytes_for_others_woke_by_an_interrupt_was_idle),
+	        cmocka_unit_test(a_wait_that_another_process_ended_is_its),
 	        cmocka_unit_test(page_faults_without_durations_are_counted_and_never_blamed),
 	        cmocka_unit_test(page_faults_with_durations_and_class_loading_are_cut_out_of_on_cpu),
 	};
