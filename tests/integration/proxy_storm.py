@@ -256,7 +256,7 @@ async def rude_storm(workers, seed):
         # All that was begun must come to an end; the harness then finds no connection left over.
         while proxy.status()["clients"] > 0:
             await asyncio.sleep(0.01)
-        events = check_events(proxy.events())
+        events = check_events(proxy.events(), early=True)
         status = proxy.status()
         assert status["requests"] == len(events), (status, len(events))
         assert outcomes.get(200, 0) > 100 and outcomes.get("cut", 0) > 10 and status["client_gone"] > 10, (outcomes, status)

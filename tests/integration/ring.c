@@ -259,7 +259,7 @@ static void a_read_of_a_non_blocking_eventfd_waits_for_its_writer(void **state)
 
 struct other {
 	struct tailor_ring *ring;
-	pthread_barrier_t opened;
+	pthread_barrier_t opened, sent;
 	struct tailor_completion got;
 };
 
@@ -274,6 +274,8 @@ static void *wait_for_message(void *argument)
 	if (other->ring) {
 		tailor_ring_wait(other->ring, tailor_clock_ns() + 5 * TAILOR_NS_PER_S);
 		tailor_ring_next(other->ring, &other->got);
+		/* Who sends must know that it is there until it has sent. */
+		pthread_barrier_wait(&other->sent);
 		tailor_ring_close(other->ring);
 	}
 	return NULL;
@@ -287,14 +289,17 @@ static void a_message_completes_on_the_other_ring(void **state)
 
 	(void)state;
 	pthread_barrier_init(&other.opened, NULL, 2);
+	pthread_barrier_init(&other.sent, NULL, 2);
 	assert_int_equal(pthread_create(&thread, NULL, wait_for_message, &other), 0);
 	pthread_barrier_wait(&other.opened);
 	assert_non_null(other.ring);
 	tailor_ring_message(ring, other.ring, 42, 7);
 	assert_int_equal(tailor_ring_wait(ring, 0), 0);
 	assert_int_equal(tailor_ring_next(ring, &completion), 0);
+	pthread_barrier_wait(&other.sent);
 	pthread_join(thread, NULL);
 	pthread_barrier_destroy(&other.opened);
+	pthread_barrier_destroy(&other.sent);
 	assert_int_equal(other.got.token, 42);
 	assert_int_equal(other.got.result, 7);
 }
