@@ -266,7 +266,7 @@ static int take_signal(int fd)
 static void serve(struct proxy_run *run, int signals)
 {
 	struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = run->hub ? tailor_jvm_hub_fd(run->hub) : -1, .events = POLLIN}};
-	uint64_t refreshed_ns = 0;
+	uint64_t refreshed_ns = tailor_clock_ns();
 
 	for (;;) {
 		int unsettled = proxy_servers_unsettled(run);
@@ -342,6 +342,8 @@ int tailor_command_proxy(int argc, char **argv)
 		free(run);
 		return TAILOR_EXIT_FAILED;
 	}
+	/* Before anybody is told to send requests, so that the first ones are traced, too. */
+	proxy_servers_refresh(run);
 	listening = tailor_proxy_listening(run->proxy);
 	proxy_say("serving %s", tailor_address_format(address, &listening));
 	say_what_is_missing(run);
