@@ -102,6 +102,8 @@ static void sizes_that_are_no_power_of_two_are_refused(void **state)
 	}
 }
 
+#define GAVE_NOTHING_UP 255
+
 /* How opening fails in a child that has first given something up. */
 static int open_without(int (*give_up)(void), char *error, size_t error_size)
 {
@@ -115,7 +117,7 @@ static int open_without(int (*give_up)(void), char *error, size_t error_size)
 	if (pid == 0) {
 		struct tailor_kernel *kernel;
 		char text[256] = "";
-		int result = give_up() == 0 ? -tailor_kernel_open(SMALL, &kernel, text, sizeof(text)) : 255;
+		int result = give_up() == 0 ? -tailor_kernel_open(SMALL, &kernel, text, sizeof(text)) : GAVE_NOTHING_UP;
 
 		_exit(write(pipes[1], text, sizeof(text)) == sizeof(text) ? result : 254);
 	}
@@ -156,18 +158,27 @@ static int give_up_pids(void)
 	_exit(WEXITSTATUS(status));
 }
 
-static void a_kernel_that_cannot_be_opened_is_refused_with_the_reason_and_the_remedy(void **state)
+/* Where the thing cannot be given up (a chroot has no mount point for its root, for example), it is said and left out. */
+static void assert_refused(int (*give_up)(void), int expected, const char *reason, const char *remedy)
 {
 	char error[256];
+	int result = open_without(give_up, error, sizeof(error));
 
+	if (result == -GAVE_NOTHING_UP) {
+		print_message("             cannot be tried here: %s\n", remedy);
+		return;
+	}
+	assert_int_equal(result, expected);
+	assert_non_null(strstr(error, reason));
+	assert_non_null(strstr(error, remedy));
+}
+
+static void a_kernel_that_cannot_be_opened_is_refused_with_the_reason_and_the_remedy(void **state)
+{
 	(void)state;
-	assert_int_equal(open_without(give_up_rights, error, sizeof(error)), -EPERM);
-	assert_non_null(strstr(error, "needs root or CAP_BPF+CAP_PERFMON"));
-	assert_int_equal(open_without(give_up_types, error, sizeof(error)), -ENOENT);
-	assert_non_null(strstr(error, "/sys/kernel/btf/vmlinux"));
-	assert_non_null(strstr(error, "CONFIG_DEBUG_INFO_BTF"));
-	assert_int_equal(open_without(give_up_pids, error, sizeof(error)), -EOPNOTSUPP);
-	assert_non_null(strstr(error, "pid namespace"));
+	assert_refused(give_up_rights, -EPERM, "refused", "needs root or CAP_BPF+CAP_PERFMON");
+	assert_refused(give_up_types, -ENOENT, "/sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF");
+	assert_refused(give_up_pids, -EOPNOTSUPP, "pid namespace", "pid namespace");
 }
 
 static uint32_t last_program_id(void)
