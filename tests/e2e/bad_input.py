@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong configs, taken ports, absent servers, damaged stores: one line that names the thing and the remedy, the right
 exit code, and nothing left behind."""
+import ctypes
+import errno
 import os
 import random
 import re
 import socket
+import struct
 import subprocess
 import time
 
@@ -13,6 +16,17 @@ from harness import check
 
 USAGE = 2
 FAILED = 1
+
+# linux/seccomp.h, linux/prctl.h, linux/mount.h, linux/sched.h; the number of io_uring_setup is the same on all architectures.
+IO_URING_SETUP = 425
+PR_SET_NO_NEW_PRIVS = 38
+PR_SET_SECCOMP = 22
+SECCOMP_MODE_FILTER = 2
+SECCOMP_RET_ERRNO = 0x00050000
+SECCOMP_RET_ALLOW = 0x7FFF0000
+CLONE_NEWNS = 0x00020000
+MS_REC = 0x4000
+MS_PRIVATE = 1 << 18
 
 
 def config(directory, **changes):
@@ -35,9 +49,9 @@ def left_behind(scene):
     return sorted(path.name for path in scene.directory.rglob("*") if path.is_socket())
 
 
-def refused(scene, arguments, code, *words):
+def refused(scene, arguments, code, *words, preexec=None):
     """Runs tailor and checks that it fails with `code` and one line on stderr that holds all `words`."""
-    result = subprocess.run([harness.TAILOR, *map(str, arguments)], capture_output=True, text=True, timeout=20)
+    result = subprocess.run([harness.TAILOR, *map(str, arguments)], capture_output=True, text=True, timeout=20, preexec_fn=preexec)
     what = f"tailor {' '.join(map(str, arguments))}"
     check(result.returncode == code, f"{what} ended with {result.returncode}, not {code}: {result.stderr}")
     check(result.stdout == "", f"{what} printed on stdout: {result.stdout[:200]}")
@@ -177,7 +191,49 @@ def a_store_that_was_cut_or_damaged_gives_what_is_whole(scene):
         check(result.returncode in (0, FAILED), f"a damaged store (seed {seed}) ended dump with {result.returncode}: {result.stderr[-500:]}")
 
 
+def refuse_io_uring():
+    """In the child: a seccomp filter as containers have it, under which io_uring_setup gives EPERM."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    load, equal, give = 0x20, 0x15, 0x06
+    program = struct.pack("HBBI", load, 0, 0, 0) + struct.pack("HBBI", equal, 0, 1, IO_URING_SETUP) \
+        + struct.pack("HBBI", give, 0, 0, SECCOMP_RET_ERRNO | errno.EPERM) + struct.pack("HBBI", give, 0, 0, SECCOMP_RET_ALLOW)
+    code = ctypes.create_string_buffer(program)
+    filters = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
+    if libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) or libc.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.create_string_buffer(filters), 0, 0):
+        os._exit(99)
+
+
+def without_io_uring_it_says_so_and_how_to_get_it(scene):
+    path = config(scene.directory)
+    refused(scene, ["proxy", "-c", path], FAILED, "io_uring", "seccomp", preexec=refuse_io_uring)
+
+
+def hide_types():
+    """In the child: a mount namespace of its own in which the kernel's types are covered."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS) or libc.mount(b"none", b"/", None, MS_REC | MS_PRIVATE, None) \
+            or libc.mount(b"none", b"/sys/kernel/btf", b"tmpfs", 0, None):
+        os._exit(99)
+
+
+def without_the_kernels_types_it_says_so_or_refuses_as_asked(scene):
+    harness.need_root()
+    probe = subprocess.run(["true"], preexec_fn=hide_types)
+    harness.need(probe.returncode == 0, "/sys/kernel/btf cannot be covered here")
+    path = config(scene.directory, trace="{kernel: required}")
+    refused(scene, ["proxy", "-c", path], FAILED, "/sys/kernel/btf/vmlinux", "CONFIG_DEBUG_INFO_BTF", preexec=hide_types)
+    path = config(scene.directory)
+    proxy = subprocess.Popen([harness.TAILOR, "proxy", "-c", path], stderr=subprocess.PIPE, text=True, preexec_fn=hide_types)
+    try:
+        lines = [proxy.stderr.readline() for _ in range(3)]
+        check(any("without kernel events" in line and "CONFIG_DEBUG_INFO_BTF" in line for line in lines), f"it said {lines}")
+    finally:
+        proxy.terminate()
+        check(proxy.wait(10) == 0, "it did not end well")
+
+
 harness.run(a_wrong_config_is_refused_with_its_line, a_missing_config_and_wrong_usage_are_refused,
             a_port_in_use_is_named_and_nothing_is_left_behind, a_second_proxy_on_the_same_files_is_refused,
             a_server_that_is_down_is_an_answer_not_an_end, what_is_no_store_is_refused,
-            a_store_that_was_cut_or_damaged_gives_what_is_whole)
+            a_store_that_was_cut_or_damaged_gives_what_is_whole, without_io_uring_it_says_so_and_how_to_get_it,
+            without_the_kernels_types_it_says_so_or_refuses_as_asked)
