@@ -286,7 +286,7 @@ static int fail_to_open(const char *path, int error)
 		fprintf(stderr,
 		        "tailor dump: %s does not exist: no slow request has been recorded yet, or the store is "
 		        "elsewhere; "
-		        "give its PATH (\"store\" in tailor.yaml)\n",
+		        "give its PATH (timelines.path in tailor.yaml)\n",
 		        path);
 	else if (error == -EINVAL)
 		fprintf(stderr,
