@@ -52,6 +52,7 @@ struct demo_run {
 	uint64_t bad;         /* requests without a good answer */
 	uint64_t collections; /* stops of the server that was active when they began, in the measured part */
 	double longest_collection_ms;
+	double host_stall_ms; /* longest time in the measured part that the machine itself stood still; -1: not known */
 	uint64_t failed_over;
 };
 

@@ -8,6 +8,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/units.h"
 #include "cli/demo.h"
 
 #define DUMP_MS 20000
@@ -57,6 +58,37 @@ static int print_file(const char *path)
 	return 0;
 }
 
+static uint64_t as_ns(double ms)
+{
+	return (uint64_t)(ms * 1e6);
+}
+
+/* "Longest wait: 115 ms without failover, 4.4 ms with it (26 times shorter)." */
+static void print_shorter(const char *what, double off_ms, double on_ms)
+{
+	char off[32], on[32];
+
+	printf("%s: %s without failover, %s with it (", what, tailor_format_duration(off, sizeof(off), as_ns(off_ms)),
+	       tailor_format_duration(on, sizeof(on), as_ns(on_ms)));
+	if (on_ms > 0 && off_ms / on_ms >= 1.05)
+		printf("%.*f times shorter).\n", off_ms / on_ms < 9.95 ? 1 : 0, off_ms / on_ms);
+	else
+		printf("not shorter).\n");
+}
+
+/* What no server and no proxy can help, and the longest wait may be of. */
+static void print_stall(const struct demo_run *run, const char *which)
+{
+	if (run->host_stall_ms < 0)
+		printf("Whether the machine itself stood still during the %s run is not known: only with the right to "
+		       "SCHED_FIFO can that be seen.\n",
+		       which);
+	else if (run->host_stall_ms > 0)
+		printf("The machine itself stood still for up to %.0f ms during the %s run: its host's doing, and it may be "
+		       "part of the waits.\n",
+		       run->host_stall_ms, which);
+}
+
 static int print_text(struct demo *demo, const struct demo_run runs[2])
 {
 	char path[PATH_MAX];
@@ -76,9 +108,11 @@ static int print_text(struct demo *demo, const struct demo_run runs[2])
 		       run->p99_ms, run->p999_ms, run->max_ms, (unsigned long)run->requests, (unsigned long)run->bad,
 		       collections, (unsigned long)run->failed_over);
 	}
-	if (runs[1].max_ms > 0)
-		printf("\nThe longest wait with failover on is 1/%.1f of the longest with it off.\n",
-		       runs[0].max_ms / runs[1].max_ms);
+	putchar('\n');
+	print_stall(&runs[0], "first");
+	print_stall(&runs[1], "second");
+	print_shorter("Longest wait", runs[0].max_ms, runs[1].max_ms);
+	print_shorter("99th percentile", runs[0].p99_ms, runs[1].p99_ms);
 	printf("\nThe slowest requests of the first run, and where their time went:\n\n");
 	fflush(stdout);
 	r = dump(demo, runs[0].timelines, "text", path);
@@ -94,10 +128,11 @@ static int print_text(struct demo *demo, const struct demo_run runs[2])
 
 static json_t *run_json(const struct demo_run *run)
 {
-	return json_pack("{s:b, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:I}", "failover", run->failover, "p50_ms",
+	return json_pack("{s:b, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:o, s:I}", "failover", run->failover, "p50_ms",
 	                 run->p50_ms, "p99_ms", run->p99_ms, "p999_ms", run->p999_ms, "max_ms", run->max_ms, "requests",
 	                 (json_int_t)run->requests, "bad", (json_int_t)run->bad, "collections",
 	                 (json_int_t)run->collections, "longest_collection_ms", run->longest_collection_ms,
+	                 "host_stall_ms", run->host_stall_ms < 0 ? json_null() : json_real(run->host_stall_ms),
 	                 "failed_over", (json_int_t)run->failed_over);
 }
 

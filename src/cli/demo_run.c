@@ -266,6 +266,7 @@ static int read_result(const struct demo *demo, const char *path, struct demo_ru
 	json_t *result = json_load_file(path, 0, NULL), *response = json_object_get(result, "response");
 	static const char *const names[] = {"p50_ms", "p99_ms", "p999_ms", "max_ms"};
 	double *const values[] = {&run->p50_ms, &run->p99_ms, &run->p999_ms, &run->max_ms};
+	const json_t *stall;
 	char line[256];
 	int whole =
 	        json_is_number(json_object_get(result, "requests")) && json_is_number(json_object_get(result, "good"));
@@ -276,6 +277,8 @@ static int read_result(const struct demo *demo, const char *path, struct demo_ru
 		whole = whole && json_is_number(value);
 		*values[i] = json_number_value(value);
 	}
+	stall = json_object_get(json_object_get(result, "host_stall"), "longest_ms");
+	run->host_stall_ms = json_is_number(stall) ? json_number_value(stall) : -1;
 	run->requests = get_number(result, "requests");
 	run->bad = run->requests - get_number(result, "good");
 	json_decref(result);

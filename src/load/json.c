@@ -51,18 +51,27 @@ static json_t *slowest(const struct tailor_load_result *total)
 	return array;
 }
 
+static json_t *host_stall(const struct tailor_stalls *stalls)
+{
+	if (!stalls->known)
+		return json_null();
+	return json_pack("{s:f, s:f, s:I}", "longest_ms", as_ms(stalls->longest_ns), "total_ms", as_ms(stalls->total_ns),
+	                 "episodes", (json_int_t)stalls->episodes);
+}
+
 int tailor_load_print_json(FILE *out, const char *url, const struct tailor_load_options *options,
                            const struct tailor_load_result *total)
 {
 	uint64_t failed = tailor_load_result_failed(total);
 	json_t *root = json_pack(
-	        "{s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:{s:f, s:f}, s:f, s:o}", "url", url, "rate",
+	        "{s:s, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:{s:f, s:f}, s:f, s:o, s:o}", "url", url, "rate",
 	        options->rate, "duration_s", (double)total->elapsed_ns / 1e9, "requests",
 	        (json_int_t)(total->good + total->bad + failed), "good", (json_int_t)total->good, "bad",
 	        (json_int_t)total->bad, "failed", (json_int_t)failed, "wanted", (json_int_t)total->wanted, "response",
 	        times(total->response), "service", times(total->service), "late", "p99_ms",
 	        as_ms(tailor_histogram_percentile(total->late, 99)), "max_ms", as_ms(tailor_histogram_max(total->late)),
-	        "cpu_share", total->cpu_share, "slowest", slowest(total));
+	        "cpu_share", total->cpu_share, "host_stall", host_stall(&total->stalls),
+	        "slowest", slowest(total));
 	int ret;
 
 	if (!root)

@@ -14,6 +14,7 @@
 #include "base/address.h"
 #include "base/histogram.h"
 #include "http1/http1.h"
+#include "load/stall.h"
 
 /* One request, ready to be sent. */
 struct tailor_load_request {
@@ -102,6 +103,8 @@ struct tailor_load_result {
 	uint64_t until_ns;   /* CLOCK_MONOTONIC, end of the interval; intervals only */
 	double cpu_share;    /* of one CPU, by the busiest thread; totals only */
 	uint64_t elapsed_ns; /* of the schedule, warm-up not counted; totals only */
+	/* This machine, meanwhile; known only where the server is on it, too. Totals only. */
+	struct tailor_stalls stalls;
 };
 
 /* Returns 0 or -ENOMEM; freed by tailor_load_result_free() in either case. */

@@ -79,6 +79,12 @@ static void print_generator(FILE *out, const struct tailor_load_result *total)
 		      out);
 	else if (total->cpu_share > CPU_SHARE_HIGH)
 		fputs("  it is near its limit: use more --threads or a lower --rate\n", out);
+	if (total->stalls.episodes > 0)
+		fprintf(out,
+		        "  this machine stood still: %" PRIu64 " time%s, longest %s (its host's doing; nothing could run on the "
+		        "CPUs concerned)\n",
+		        total->stalls.episodes, total->stalls.episodes == 1 ? "" : "s",
+		        tailor_format_duration(max, sizeof(max), total->stalls.longest_ns));
 }
 
 void tailor_load_print_total(FILE *out, const char *url, const struct tailor_load_options *options,

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "load/load.h"
+#include "load/stall.h"
 #include "load/worker.h"
 
 /* Long enough for the threads to be up when the first request is due. */
@@ -197,6 +198,7 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 	uint64_t measured_from = (uint64_t)llround((double)options->warm_ns / 1e9 * options->rate);
 	uint64_t count = measured_from + (uint64_t)llround((double)options->duration_ns / 1e9 * options->rate);
 	struct run run = {.options = options, .total = total};
+	struct tailor_stall_watch *stalls = NULL;
 	sigset_t before;
 	int ret;
 
@@ -211,11 +213,15 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 		ret = open_workers(&run);
 	if (ret == 0) {
 		ret = start_workers(&run, measured_from, count);
+		/* What it needs may be refused: then the load goes on without it. */
+		if (ret == 0 && tailor_address_is_local(&options->address))
+			(void)tailor_stall_watch_start(run.measure_start_ns, &stalls);
 		if (ret < 0)
 			stop_workers(&run);
 		else
 			watch(&run);
 		ret = join_workers(&run, ret, error);
+		total->stalls = tailor_stall_watch_stop(stalls);
 	}
 	if (ret == 0)
 		finish(&run);

@@ -8,8 +8,9 @@ import time
 import harness
 from harness import check
 
-RATIO = 5
-ATTEMPTS = 2
+SECONDS = 12
+RUN_KEYS = {"failover", "p50_ms", "p99_ms", "p999_ms", "max_ms", "requests", "bad", "collections", "longest_collection_ms",
+            "host_stall_ms", "failed_over"}
 
 
 def command(scene, *options):
@@ -41,15 +42,16 @@ def nothing_is_left(scene):
 
 
 def run_demo(scene, attempt):
-    """A whole demo; everything but the ratio is judged here. Returns its two runs."""
-    demo = scene.run(f"demo{attempt}", *command(scene, "--seconds", "12"), seconds=150)
+    """A whole demo; everything but the waits is judged here. Returns its two runs."""
+    demo = scene.run(f"demo{attempt}", *command(scene, "--seconds", SECONDS), seconds=150)
     check(demo.popen.returncode == 0, f"the demo ended with {demo.popen.returncode}:\n{demo.log()}")
     result = json.loads(demo.out())
     check(set(result) == {"runs", "slowest", "timelines"}, f"keys: {sorted(result)}")
     off, on = result["runs"]
     check(off["failover"] is False and on["failover"] is True, f"runs: {result['runs']}")
     for run in (off, on):
-        check(run["requests"] == 2400 and run["bad"] == 0, f"{run}")
+        check(set(run) == RUN_KEYS, f"keys of a run: {sorted(run)}")
+        check(run["requests"] == 200 * SECONDS and run["bad"] == 0, f"{run}")
         check(run["collections"] >= 3 and run["longest_collection_ms"] >= 40, f"too few or too short collections: {run}")
         check(0 < run["p50_ms"] <= run["p99_ms"] <= run["p999_ms"] <= run["max_ms"], f"{run}")
     check(off["failed_over"] == 0 and on["failed_over"] > 0, f"runs: {result['runs']}")
@@ -57,7 +59,14 @@ def run_demo(scene, attempt):
     check(off["max_ms"] >= 0.8 * off["longest_collection_ms"], f"{off}")
 
     check(len(result["slowest"]) == 3, f"{len(result['slowest'])} slowest timelines")
-    for timeline in map(harness.Timeline, result["slowest"]):
+    slowest = [harness.Timeline(timeline) for timeline in result["slowest"]]
+    if off["host_stall_ms"]:
+        # The slowest requests may be those that a freeze of the machine held up, and these are no collection's.
+        stored = sorted(scene.dump(result["timelines"]), key=harness.Timeline.ms, reverse=True)
+        check([t.ms() for t in stored[:3]] == [t.ms() for t in slowest], f"the slowest of the store are others: {result['slowest']}")
+        slowest = [timeline for timeline in stored if timeline.dominant == "gc"][:3]
+        check(len(slowest) == 3, f"only {len(slowest)} of {len(stored)} timelines name a collection")
+    for timeline in slowest:
         timeline.check_whole()
         check(timeline.ms() >= 40 and timeline.dominant == "gc", f"{timeline}")
         details = " ".join(detail for stretch in timeline.stretches("gc") for detail in stretch[2])
@@ -70,14 +79,18 @@ def run_demo(scene, attempt):
 def the_demo_shows_both_promises(scene):
     harness.need_search_server()
     harness.need_root()
-    # One request that something else on this machine delays spoils a maximum: the ratio, and nothing else, may take
-    # a second attempt.
-    for attempt in range(ATTEMPTS):
-        off, on = run_demo(scene, attempt)
-        print(f"longest wait: {off['max_ms']:.1f} ms off, {on['max_ms']:.1f} ms on", flush=True)
-        if off["max_ms"] >= RATIO * on["max_ms"]:
-            return
-    raise harness.Failure(f"in {ATTEMPTS} demos the longest wait did not get {RATIO} times shorter")
+    waits = harness.Waits(SECONDS)
+    done = False
+    while not done:
+        off, on = run_demo(scene, waits.left)
+        loads = []
+        for run, name in ((off, "failover-off"), (on, "failover-on")):
+            load = json.loads((scene.directory / "demo" / name / "load.json").read_text())
+            stall = load["host_stall"]
+            check(run["host_stall_ms"] == (stall and stall["longest_ms"]), f"{run['host_stall_ms']} is not of {stall}")
+            check(run["p99_ms"] == load["response"]["p99_ms"] and run["max_ms"] == load["response"]["max_ms"], f"{run}, but {load}")
+            loads.append(load)
+        done = waits.judge(*loads)
 
 
 def asked_to_stop_it_stops_what_it_started(scene):

@@ -365,6 +365,45 @@ def get(port, path, method="GET", body=None, timeout=10):
         connection.close()
 
 
+class Waits:
+    """Judges what failover promises, waits RATIO times shorter, one attempt at a time, beside what the machine did meanwhile.
+
+    A host that freezes this machine is in everybody's waits, and is the only reason for another attempt. The longest wait
+    must hold strictly in the first attempt whose second run the host left alone; in the others what it froze is added. The
+    99th percentile must hold in every attempt; a freeze reaches it with what exceeds its share of the run. Freezes never
+    last for a twentieth of a run: without failover, collections do, so that the 95th percentile tells a broken one always.
+    """
+    RATIO = 5
+    ATTEMPTS = 3
+
+    def __init__(self, seconds):
+        self.seconds = seconds  # of a run
+        self.left = self.ATTEMPTS
+        self.held = False
+
+    def judge(self, off, on):
+        """The results of the two loads. True when that was the last attempt."""
+        stall = on["host_stall"] or {"longest_ms": 0, "total_ms": 0, "episodes": 0}
+        off, on = off["response"], on["response"]
+        self.left -= 1
+        text = (f"ms without and with failover: p95 {off['p95_ms']:.1f}, {on['p95_ms']:.1f}, p99 {off['p99_ms']:.1f}, "
+                f"{on['p99_ms']:.1f}, longest {off['max_ms']:.1f}, {on['max_ms']:.1f}; in the second run the machine stood still "
+                f"{stall['episodes']} times, longest {stall['longest_ms']:.1f} ms, together {stall['total_ms']:.1f} ms")
+        print(text, flush=True)
+        check(on["p95_ms"] <= off["p95_ms"] / 2, f"the 95th percentile did not get shorter by half: {text}")
+        # Half of the slowest hundredth is left to what else happens.
+        frozen_ms = min(stall["longest_ms"], max(0, stall["total_ms"] - 0.005 * 1000 * self.seconds))
+        check(on["p99_ms"] <= off["p99_ms"] / self.RATIO + frozen_ms,
+              f"the 99th percentile did not get {self.RATIO} times shorter: {text}")
+        held = on["max_ms"] <= off["max_ms"] / self.RATIO + stall["longest_ms"]
+        check(held or stall["episodes"] > 0, f"the longest wait did not get {self.RATIO} times shorter: {text}")
+        self.held = self.held or held
+        if stall["episodes"] > 0 and self.left > 0:
+            return False
+        check(self.held, f"the longest wait did not get {self.RATIO} times shorter, freezes of the machine added: {text}")
+        return True
+
+
 def free_port():
     """A port that was free a moment ago."""
     with socket.socket() as probe:

@@ -66,8 +66,11 @@ def the_other_server_answers_when_one_is_killed(scene):
     agents = {server["name"]: server["agent"] for server in proxy.status()["servers"]}
     check(agents == {"a": False, "b": True}, f"agents: {agents}")
     result = scene.finish_load(load, 40)
-    # In flight at the killed server were a request or two; they may be lost, those that came after may not.
-    check(result["requests"] - result["good"] <= 5, f"a killed server cost more than what was in flight: {result}")
+    # In flight at the killed server were a request or two; they may be lost, those that came after may not. While the
+    # machine stands still, requests become due and are all in flight when it goes on.
+    lost = result["requests"] - result["good"]
+    stall_ms = result["host_stall"]["longest_ms"] if result["host_stall"] else 0
+    check(lost <= 5 + 100 * stall_ms / 1000, f"a killed server cost more than what was in flight: {result}")
     alive_and_answering(b)
 
     # It comes back under the same address and can be served from again.

@@ -254,7 +254,7 @@ class Output(unittest.TestCase):
         with server() as running:
             report, done = load_json("--rate", "100", "--duration", "1s", "--warm", "0s", "--interval", "500ms", running.url)
         self.assertEqual(set(report), {"url", "rate", "duration_s", "requests", "good", "bad", "failed", "wanted",
-                                       "response", "service", "late", "cpu_share", "slowest"})
+                                       "response", "service", "late", "cpu_share", "host_stall", "slowest"})
         names = ["min_ms", "p50_ms", "p90_ms", "p95_ms", "p99_ms", "p999_ms", "p9999_ms", "max_ms"]
         for part in ("response", "service"):
             self.assertEqual(set(report[part]), set(names + ["mean_ms"]))
@@ -265,6 +265,12 @@ class Output(unittest.TestCase):
         self.assertEqual(set(report["late"]), {"p99_ms", "max_ms"})
         self.assertEqual(set(report["slowest"][0]), {"ms", "request_id", "status", "path"})
         self.assertEqual(report["url"], running.url)
+        # Null where the machine cannot be watched: without the right to SCHED_FIFO.
+        if os.geteuid() == 0:
+            stall = report["host_stall"]
+            self.assertEqual(set(stall), {"longest_ms", "total_ms", "episodes"})
+            self.assertLessEqual(stall["longest_ms"], stall["total_ms"])
+            self.assertEqual(stall["episodes"] == 0, stall["total_ms"] == 0)
         lines = re.findall(r"^\d\d:\d\d:\d\d ", done.stderr, re.M)
         self.assertIn(len(lines), (2, 3))  # a late answer has a line of its own
 
