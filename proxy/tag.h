@@ -11,9 +11,9 @@
 
 #include "base/address.h"
 
-/* Claims the entry of a local port for a connection to `server`. Returns it, or NULL when another connection has it.
- * Any thread. */
-struct tailor_tag *tag_claim(struct tailor_tag *tags, uint16_t port, unsigned int server,
+/* Claims the entry of the local address's port for a connection from there to `server` at `address`. Returns it, or NULL
+ * when another connection has it. Any thread. */
+struct tailor_tag *tag_claim(struct tailor_tag *tags, const struct tailor_address *local, unsigned int server,
                              const struct tailor_address *address);
 
 /* The connection carries `request` from now on; 0: none. */

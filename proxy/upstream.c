@@ -271,7 +271,7 @@ static bool learn_port(struct worker *worker, struct upstream *upstream)
 	upstream->port = tailor_address_port(&local);
 	if (upstream->port == 0)
 		return true;
-	upstream->tag = tag_claim(worker->options->tags, upstream->port, upstream->server, server);
+	upstream->tag = tag_claim(worker->options->tags, &local, upstream->server, server);
 	if (upstream->tag || upstream->port_tries >= PORT_TRIES)
 		return true;
 	other = open_upstream(worker, upstream->server, &error);
