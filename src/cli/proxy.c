@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/listen.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/proxy_run.h"
@@ -102,7 +103,8 @@ static int open_hub(struct proxy_run *run)
 
 	if (!run->config.has_agent)
 		return 0;
-	error = tailor_jvm_hub_open(run->config.agent_socket, &events, &run->hub, text, sizeof(text));
+	error = tailor_jvm_hub_open(run->config.agent_socket, run->config.has_agent_group ? run->config.agent_group : TAILOR_LISTEN_OWNER,
+	                            &events, &run->hub, text, sizeof(text));
 	if (error)
 		proxy_say("agent.socket: %s", text);
 	return error;
