@@ -21,6 +21,7 @@ struct tailor_jvm {
 	struct tailor_channel channel;
 	pid_t pid;     /* of the process at the other end (SO_PEERCRED): as this process sees it */
 	uint32_t own_pid; /* as the JVM sees itself: what its events carry */
+	uint64_t started_ns; /* when its agent began to record */
 	int wakers[TAILOR_JVM_WAKERS];
 	unsigned int references; /* atomic */
 	size_t bytes;

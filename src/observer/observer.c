@@ -18,6 +18,7 @@
 #include "collect/text.h"
 #include "collect/threads.h"
 #include "correlate/correlate.h"
+#include "observer/presence.h"
 
 /* How often the request channels are looked at. A worker's channel must hold what is served in this time. */
 #define POLL_NS (20 * TAILOR_NS_PER_MS)
@@ -41,8 +42,8 @@ struct queued {
 struct watched {
 	struct tailor_jvm *jvm; /* NULL: there never was one */
 	struct tailor_tail tail; /* for thread names */
-	int connected;
-	pid_t pid;
+	uint64_t gone_ns; /* when its agent's connection ended; 0: it has not */
+	struct tailor_presence process;
 };
 
 struct tailor_observer {
@@ -117,8 +118,10 @@ static void scan_names(struct tailor_observer *observer, uint64_t now_ns)
 	observer->scanned_ns = now_ns;
 	tailor_threads_scan(&observer->threads, getpid());
 	for (size_t i = 0; i < observer->options.servers; i++) {
-		if (observer->watched[i].pid)
-			tailor_threads_scan(&observer->threads, observer->watched[i].pid);
+		pid_t pid = tailor_presence_now(&observer->watched[i].process);
+
+		if (pid)
+			tailor_threads_scan(&observer->threads, pid);
 	}
 }
 
@@ -144,19 +147,41 @@ static size_t list_sources(struct tailor_observer *observer)
 	return count;
 }
 
-/* Which of the missing things concern the servers that this request was at. */
-static uint32_t missing_for(const struct tailor_observer *observer, const struct tailor_record *record)
+/* Whether the agent whose channel is at hand recorded what the server's JVM did from that time on. */
+static int has_agent_since(const struct watched *watched, uint64_t time_ns)
+{
+	return watched->jvm && watched->jvm->started_ns <= time_ns && (watched->gone_ns == 0 || watched->gone_ns > time_ns);
+}
+
+static uint64_t begin_of(const struct tailor_record *record, const struct tailor_attempt *attempt)
+{
+	return attempt->begin_ns ? attempt->begin_ns : record->request.begin_ns;
+}
+
+/*
+ * Who the servers were when this request was at them, and which of the missing things concern it. Now there may be others:
+ * servers restart.
+ */
+static uint32_t describe_servers(const struct tailor_observer *observer, const struct tailor_record *record,
+                                 struct tailor_window_server servers[TAILOR_OBSERVER_SERVERS_MAX])
 {
 	uint32_t missing = observer->options.missing;
 
+	for (size_t i = 0; i < observer->options.servers; i++) {
+		snprintf(servers[i].name, sizeof(servers[i].name), "%s", observer->options.server[i].name);
+		servers[i].port = observer->options.server[i].port;
+		servers[i].pid = (uint32_t)tailor_presence_at(&observer->watched[i].process, record->request.begin_ns);
+	}
 	for (unsigned int i = 0; i < record->attempts; i++) {
 		unsigned int server = record->attempt[i].server;
+		uint64_t begin_ns = begin_of(record, &record->attempt[i]);
 
 		if (server >= observer->options.servers)
 			continue;
-		if (!observer->watched[server].connected)
+		servers[server].pid = (uint32_t)tailor_presence_at(&observer->watched[server].process, begin_ns);
+		if (!has_agent_since(&observer->watched[server], begin_ns))
 			missing |= TAILOR_MISSING_AGENT;
-		if (!observer->watched[server].pid)
+		if (!servers[server].pid)
 			missing |= TAILOR_MISSING_SERVER_PID;
 	}
 	return missing;
@@ -173,11 +198,7 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
 
 	if (error)
 		return error;
-	for (size_t i = 0; i < observer->options.servers; i++) {
-		snprintf(servers[i].name, sizeof(servers[i].name), "%s", observer->options.server[i].name);
-		servers[i].port = observer->options.server[i].port;
-		servers[i].pid = (uint32_t)observer->watched[i].pid;
-	}
+	window.missing = describe_servers(observer, &queued->record, servers);
 	if (queued->record.answered >= 0) {
 		unsigned int server = queued->record.attempt[queued->record.answered].server;
 
@@ -196,7 +217,6 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
 	window.loss_count = observer->harvest.loss_count;
 	window.threads = observer->threads.list;
 	window.thread_count = observer->threads.count;
-	window.missing = missing_for(observer, &queued->record);
 	error = tailor_correlate(&window, &timeline);
 	if (error)
 		return error;
@@ -344,7 +364,7 @@ void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct
 	struct watched *watched = &observer->watched[server];
 
 	pthread_mutex_lock(&observer->lock);
-	watched->connected = jvm != NULL;
+	watched->gone_ns = jvm ? 0 : tailor_clock_ns();
 	if (jvm) {
 		if (watched->jvm) {
 			tailor_threads_forget(&observer->threads, (uint32_t)watched->jvm->pid);
@@ -359,7 +379,7 @@ void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct
 void tailor_observer_process(struct tailor_observer *observer, size_t server, pid_t pid)
 {
 	pthread_mutex_lock(&observer->lock);
-	observer->watched[server].pid = pid;
+	tailor_presence_note(&observer->watched[server].process, pid, tailor_clock_ns());
 	observer->scanned_ns = 0;
 	pthread_mutex_unlock(&observer->lock);
 }
