@@ -50,8 +50,7 @@ static void detach(struct worker *worker, struct upstream *upstream)
 {
 	upstream->client->exchange.attempt[upstream->attempt].upstream = NULL;
 	upstream->client = NULL;
-	if (upstream->tag)
-		tag_store(upstream->tag, 0);
+	/* The tag stays until the next request: the server's write may return only now. */
 	list_remove(upstream);
 	count_add(&worker->counters.server[upstream->server].in_flight, (uint64_t)-1);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tag table: which request a connection between proxy and server carries right now. A plain array
+ * The tag table: which request a connection between proxy and server carries, or while it is idle, carried
+ * last: a server's write often returns when the proxy has long had the bytes. A plain array
  * indexed by the proxy's local port of that connection, shared with the BPF programs (a
  * BPF_F_MMAPABLE array); the proxy stores, the kernel programs look.
  *
@@ -16,7 +17,7 @@
 #include <stdint.h>
 
 struct tailor_tag {
-	uint64_t request;     /* 0: the connection carries no request; stored with one store, last */
+	uint64_t request;     /* that the connection carries, or carried last; 0: none yet; stored with one store, last */
 	uint16_t server_port; /* host order; 0: the entry is free */
 	uint16_t server;      /* index of the server in the config */
 	uint32_t proxy;       /* tailor_tag_fold() of the connection's address at the proxy's end */

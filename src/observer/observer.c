@@ -22,8 +22,9 @@
 
 /* How often the request channels are looked at. A worker's channel must hold what is served in this time. */
 #define POLL_NS (20 * TAILOR_NS_PER_MS)
-/* Events of other CPUs may be published this much later than the request's end. */
-#define SETTLE_NS TAILOR_NS_PER_MS
+/* Events that belong to the request may come this much later than its end: the write of a server's thread that was pushed off
+ * its CPU as soon as the bytes had left. */
+#define SETTLE_NS (10 * TAILOR_NS_PER_MS)
 /* What a thread did shortly before the request tells what it was at when the request came. */
 #define BEFORE_NS (20 * TAILOR_NS_PER_MS)
 /* A collection may have begun long before the request that it delays. */
