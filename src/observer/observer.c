@@ -104,9 +104,13 @@ static void learn_names(struct tailor_observer *observer, uint64_t now_ns)
 			continue;
 		while (tailor_tail_next(&watched->tail, now_ns, &event, &position)) {
 			/* Names are of use only where the JVM's thread ids are those that the kernel's events carry. */
-			if (event.kind == TAILOR_EVENT_THREAD_START && watched->jvm->own_pid == (uint32_t)watched->jvm->pid &&
-			    tailor_text_read(&watched->tail.channel, position, &event, name, sizeof(name)) > 0)
-				tailor_threads_learn(&observer->threads, (uint32_t)watched->jvm->pid, event.tid, name);
+			if (watched->jvm->own_pid != (uint32_t)watched->jvm->pid)
+				continue;
+			if (event.kind == TAILOR_EVENT_THREAD_END)
+				tailor_threads_ended(&observer->threads, watched->jvm->own_pid, event.tid);
+			else if (event.kind == TAILOR_EVENT_THREAD_START &&
+			         tailor_text_read(&watched->tail.channel, position, &event, name, sizeof(name)) > 0)
+				tailor_threads_learn(&observer->threads, watched->jvm->own_pid, event.tid, name);
 		}
 	}
 }
@@ -124,6 +128,7 @@ static void scan_names(struct tailor_observer *observer, uint64_t now_ns)
 		if (pid)
 			tailor_threads_scan(&observer->threads, pid);
 	}
+	tailor_threads_age(&observer->threads);
 }
 
 static size_t list_sources(struct tailor_observer *observer)
@@ -367,10 +372,7 @@ void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct
 	pthread_mutex_lock(&observer->lock);
 	watched->gone_ns = jvm ? 0 : tailor_clock_ns();
 	if (jvm) {
-		if (watched->jvm) {
-			tailor_threads_forget(&observer->threads, (uint32_t)watched->jvm->pid);
-			tailor_jvm_unref(watched->jvm);
-		}
+		tailor_jvm_unref(watched->jvm);
 		watched->jvm = tailor_jvm_ref(jvm);
 		tailor_tail_open(&watched->tail, &jvm->channel, 1);
 	}
