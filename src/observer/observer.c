@@ -234,18 +234,23 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
 	return error;
 }
 
-/* Makes timelines of the queued requests that ended long enough ago; the others stay. */
-static void work_queue(struct tailor_observer *observer, uint64_t now_ns)
+/*
+ * Makes timelines of the queued requests that ended long enough ago; the others stay, and so does what takes longer than
+ * the request channels may go without being read. Returns 1 in that case.
+ */
+static int work_queue(struct tailor_observer *observer, uint64_t now_ns)
 {
 	size_t kept = 0;
+	int late = 0;
 
 	for (size_t i = 0; i < observer->queued; i++) {
 		int error;
 
-		if (observer->queue[i].record.request.end_ns + SETTLE_NS > now_ns) {
+		if (late || observer->queue[i].record.request.end_ns + SETTLE_NS > now_ns) {
 			observer->queue[kept++] = observer->queue[i];
 			continue;
 		}
+		late = tailor_clock_ns() - now_ns > POLL_NS;
 		pthread_mutex_lock(&observer->lock);
 		error = store_timeline(observer, &observer->queue[i]);
 		pthread_mutex_unlock(&observer->lock);
@@ -257,6 +262,7 @@ static void work_queue(struct tailor_observer *observer, uint64_t now_ns)
 		}
 	}
 	observer->queued = kept;
+	return late;
 }
 
 static void count_losses(struct tailor_observer *observer)
@@ -268,9 +274,9 @@ static void count_losses(struct tailor_observer *observer)
 	atomic_store_explicit(&observer->events_lost, lost, memory_order_relaxed);
 }
 
-static int wait_for_next(struct tailor_observer *observer)
+static int wait_for_next(struct tailor_observer *observer, uint64_t wait_ns)
 {
-	uint64_t until_ns = tailor_clock_ns() + POLL_NS;
+	uint64_t until_ns = tailor_clock_ns() + wait_ns;
 	struct timespec until = {.tv_sec = (time_t)(until_ns / TAILOR_NS_PER_S), .tv_nsec = (long)(until_ns % TAILOR_NS_PER_S)};
 	int stopping;
 
@@ -285,7 +291,7 @@ static int wait_for_next(struct tailor_observer *observer)
 static void *run(void *context)
 {
 	struct tailor_observer *observer = context;
-	int stopping;
+	int stopping, late = 0;
 
 	pthread_setname_np(pthread_self(), "observer");
 	/* On Linux this is the thread's own; failing to be nice is no reason not to work. */
@@ -293,8 +299,8 @@ static void *run(void *context)
 	do {
 		uint64_t now_ns;
 
-		stopping = wait_for_next(observer);
-		if (stopping)
+		stopping = wait_for_next(observer, late ? 0 : POLL_NS);
+		if (stopping && !late)
 			usleep(2 * SETTLE_NS / TAILOR_NS_PER_US); /* the last requests' events settle, too */
 		now_ns = tailor_clock_ns();
 		pthread_mutex_lock(&observer->lock);
@@ -304,8 +310,8 @@ static void *run(void *context)
 		/* The time from before the poll: whatever ended since has not settled. */
 		tailor_requests_poll(observer->requests, now_ns, on_ended, observer);
 		count_losses(observer);
-		work_queue(observer, now_ns);
-	} while (!stopping);
+		late = work_queue(observer, now_ns);
+	} while (!stopping || late);
 	return NULL;
 }
 
