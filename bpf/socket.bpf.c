@@ -32,23 +32,26 @@ static __always_inline uint16_t remote_port(const struct sock *sk)
 	return bpf_ntohs(sk->__sk_common.skc_dport);
 }
 
-/* Is the server's address of this tag the socket's own one (at the server's end) or its peer's? */
-static __always_inline bool has_server_address(const struct sock *sk, const struct tailor_tag *tag, enum end end)
+/* Are the socket's addresses those of this tag: its own one the server's (at the server's end) or its peer's? */
+static __always_inline bool has_addresses(const struct sock *sk, const struct tailor_tag *tag, enum end end)
 {
 	const uint32_t *address = (const uint32_t *)tag->address;
 	uint16_t family = sk->__sk_common.skc_family;
 
 	if (family == AF_INET) {
-		uint32_t ip4 = end == END_SERVER ? sk->__sk_common.skc_rcv_saddr : sk->__sk_common.skc_daddr;
+		uint32_t own = sk->__sk_common.skc_rcv_saddr, peer = sk->__sk_common.skc_daddr;
+		uint32_t server = end == END_SERVER ? own : peer, proxy = end == END_SERVER ? peer : own;
 
-		return address[3] == ip4 && address[2] == bpf_htonl(0xffff) && !address[1] && !address[0];
+		return address[3] == server && address[2] == bpf_htonl(0xffff) && !address[1] && !address[0] &&
+		       tag->proxy == (proxy ^ bpf_htonl(0xffff));
 	}
 	if (family == AF_INET6 && has_ipv6(sk)) {
-		const struct in6_addr *ip6 =
-			end == END_SERVER ? &sk->__sk_common.skc_v6_rcv_saddr : &sk->__sk_common.skc_v6_daddr;
+		const struct in6_addr *own = &sk->__sk_common.skc_v6_rcv_saddr, *peer = &sk->__sk_common.skc_v6_daddr;
+		const uint32_t *server = (end == END_SERVER ? own : peer)->in6_u.u6_addr32;
+		const uint32_t *proxy = (end == END_SERVER ? peer : own)->in6_u.u6_addr32;
 
-		return address[3] == ip6->in6_u.u6_addr32[3] && address[2] == ip6->in6_u.u6_addr32[2] &&
-		       address[1] == ip6->in6_u.u6_addr32[1] && address[0] == ip6->in6_u.u6_addr32[0];
+		return address[3] == server[3] && address[2] == server[2] && address[1] == server[1] &&
+		       address[0] == server[0] && tag->proxy == tailor_tag_fold(proxy);
 	}
 	return false;
 }
@@ -66,7 +69,7 @@ static __always_inline uint64_t tagged_request(const struct sock *sk, enum end e
 	request = tag->request;
 	if (!request || !server_port || tag->server_port != server_port)
 		return 0;
-	if (!has_server_address(sk, (const struct tailor_tag *)tag, end))
+	if (!has_addresses(sk, (const struct tailor_tag *)tag, end))
 		return 0;
 	/* The proxy may be giving the entry to another connection: what was compared then is a mix. */
 	return tag->request == request ? request : 0;

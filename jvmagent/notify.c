@@ -186,8 +186,10 @@ static void *run(void *unused)
 			fd = connect_to_proxy();
 			if (fd < 0 && worth_saying(fd) && !said) {
 				said = 1;
-				say("cannot reach the proxy at %s: %s; check its owner and mode; trying on",
-				    notify.address.sun_path, strerror(-fd));
+				say("cannot reach the proxy at %s: %s; %s; trying on", notify.address.sun_path, strerror(-fd),
+				    fd == -EACCES ? "set agent.group in the proxy's configuration to a group of this "
+						    "JVM's user, who must also be able to enter the socket's directory"
+						  : "check the socket");
 			}
 		}
 		proxy = (struct pollfd){.fd = fd, .events = POLLIN | POLLRDHUP}; /* a negative fd is skipped */

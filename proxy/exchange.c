@@ -219,7 +219,7 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 		count(&worker->counters.failed_over);
 	count(&worker->counters.requests);
 	record(worker, TAILOR_EVENT_REQUEST_END, exchange, exchange->status, exchange->reply_bytes, how,
-	       exchange->winner < 0 ? 0 : record_attempt_number(exchange, (unsigned int)exchange->winner));
+	       exchange->winner < 0 ? TAILOR_ATTEMPT_NONE : record_attempt_number(exchange, (unsigned int)exchange->winner));
 	exchange->id = 0;
 }
 
@@ -242,8 +242,11 @@ void exchange_client_gone(struct worker *worker, struct client *client)
 	struct exchange *exchange = &client->exchange;
 
 	if (client->state == CLIENT_HEAD || client->state == CLIENT_EXCHANGE) {
-		exchange->winner = -1;
+		int8_t winner = exchange->winner;
+
+		exchange->winner = -1; /* so that its attempt is dropped, too */
 		exchange_drop_attempts(worker, client, TAILOR_ATTEMPT_END_CLIENT);
+		exchange->winner = winner;
 		count(&worker->counters.client_gone);
 		end(worker, client, TAILOR_REQUEST_END_CLIENT);
 	}

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/listen.h"
 
 #define BACKLOG 4096
 
@@ -18,6 +19,7 @@ static const char *remedy(int error)
 	switch (error) {
 	case -EADDRINUSE: return "something else listens there; stop it or choose another address";
 	case -EADDRNOTAVAIL: return "no interface of this host has that address";
+	case -EEXIST: return "that file is no socket; choose another path";
 	case -EACCES: return "ports below 1024 need root or CAP_NET_BIND_SERVICE, Unix paths a writable directory";
 	case -EMFILE: return "raise the limit of open files (ulimit -n)";
 	default: return "check the listen address";
@@ -42,23 +44,17 @@ static int open_one(const struct tailor_address *address, bool share_port, int *
 	return 0;
 }
 
-/* Takes away a socket file that nobody listens on any more. */
-static void remove_stale(const struct tailor_address *address)
-{
-	cleanup_close int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd >= 0 && connect(fd, (const struct sockaddr *)&address->storage, address->length) != 0 &&
-	    errno == ECONNREFUSED)
-		unlink(((const struct sockaddr_un *)&address->storage)->sun_path);
-}
-
 static int open_unix(const struct tailor_address *address, unsigned int count, int *ret_fds)
 {
 	int ret = open_one(address, false, &ret_fds[0]);
 
 	if (ret == -EADDRINUSE) {
-		remove_stale(address);
-		ret = open_one(address, false, &ret_fds[0]);
+		/* A socket file that nobody listens on any more is in nobody's way. */
+		ret = tailor_listen_probe(address, SOCK_STREAM);
+		if (ret == 0)
+			unlink(((const struct sockaddr_un *)&address->storage)->sun_path);
+		if (ret == 0)
+			ret = open_one(address, false, &ret_fds[0]);
 	}
 	for (unsigned int i = 1; ret == 0 && i < count; i++)
 		ret_fds[i] = ret_fds[0];

@@ -11,12 +11,12 @@
 
 #include "base/address.h"
 
-/* Claims the entry of a local port for a connection to `server`. Returns it, or NULL when another connection has it.
- * Any thread. */
-struct tailor_tag *tag_claim(struct tailor_tag *tags, uint16_t port, unsigned int server,
+/* Claims the entry of the local address's port for a connection from there to `server` at `address`. Returns it, or NULL
+ * when another connection has it. Any thread. */
+struct tailor_tag *tag_claim(struct tailor_tag *tags, const struct tailor_address *local, unsigned int server,
                              const struct tailor_address *address);
 
-/* The connection carries `request` from now on; 0: none. */
+/* The connection carries `request` from now on, and the server does nothing for the one before any more. */
 static inline void tag_store(struct tailor_tag *tag, uint64_t request)
 {
 	__atomic_store_n(&tag->request, request, __ATOMIC_RELEASE);

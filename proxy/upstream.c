@@ -50,8 +50,7 @@ static void detach(struct worker *worker, struct upstream *upstream)
 {
 	upstream->client->exchange.attempt[upstream->attempt].upstream = NULL;
 	upstream->client = NULL;
-	if (upstream->tag)
-		tag_store(upstream->tag, 0);
+	/* The tag stays until the next request: the server's write may return only now. */
 	list_remove(upstream);
 	count_add(&worker->counters.server[upstream->server].in_flight, (uint64_t)-1);
 }
@@ -271,7 +270,7 @@ static bool learn_port(struct worker *worker, struct upstream *upstream)
 	upstream->port = tailor_address_port(&local);
 	if (upstream->port == 0)
 		return true;
-	upstream->tag = tag_claim(worker->options->tags, upstream->port, upstream->server, server);
+	upstream->tag = tag_claim(worker->options->tags, &local, upstream->server, server);
 	if (upstream->tag || upstream->port_tries >= PORT_TRIES)
 		return true;
 	other = open_upstream(worker, upstream->server, &error);

@@ -60,7 +60,8 @@ enum tailor_event_kind {
 	/* A stop-the-world pause of the collector began (JVMTI GarbageCollectionStart). arg[0]: pauses so far. */
 	TAILOR_EVENT_GC_START = 32,
 	/* It ended (GarbageCollectionFinish); the threads run again only after the safepoint ends. arg[0]: as in
-	 * GC_START, arg[1]: its start time. text: "COLLECTOR\tCAUSE", for example "Copy\tAllocation Failure". */
+	 * GC_START, arg[1]: its start time. text: "COLLECTOR\tCAUSE", in words of the GC log, for example "Serial young\tAllocation Failure"; "unknown"
+	 * stands for either that is not certain. */
 	TAILOR_EVENT_GC_FINISH = 33,
 	/* A class was loaded; time is the end. arg[0]: ns from the class file being at hand (ClassFileLoadHook) to
 	 * ClassLoad on the same thread, 0 where unknown. text: the class's name, for example "java.lang.String". */
@@ -95,8 +96,8 @@ enum tailor_event_kind {
 	/* The first byte of the response was handed to the client's socket (send submitted). */
 	TAILOR_EVENT_REPLY_BEGIN = 72,
 	/* The client's socket accepted the last byte: the end of what the client observes. extra: HTTP status, arg[0]: bytes
-	 * sent to the client, arg[1]: enum tailor_request_end, arg[2]: TAILOR_ATTEMPT of the one that answered. Always the
-	 * request's last event. */
+	 * sent to the client, arg[1]: enum tailor_request_end, arg[2]: TAILOR_ATTEMPT of the one that answered, or
+	 * TAILOR_ATTEMPT_NONE. Always the request's last event. */
 	TAILOR_EVENT_REQUEST_END = 73,
 
 	/* --- any ------------------------------------------------------------------------------- */
@@ -121,6 +122,7 @@ enum tailor_event_kind {
 #define TAILOR_ATTEMPT_NUMBER(attempt) ((uint8_t)((attempt) >> 24))
 #define TAILOR_ATTEMPT_SERVER(attempt) ((uint8_t)((attempt) >> 16))
 #define TAILOR_ATTEMPT_REASON(attempt) ((uint16_t)(attempt))
+#define TAILOR_ATTEMPT_NONE TAILOR_ATTEMPT(UINT8_MAX, 0, 0)
 
 /* The state a task was in when it lost its CPU; the kernel's __state folded to what attribution needs. */
 enum tailor_task_state {

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The tag table: which request a connection between proxy and server carries right now. A plain array
+ * The tag table: which request a connection between proxy and server carries, or while it is idle, carried
+ * last: a server's write often returns when the proxy has long had the bytes. A plain array
  * indexed by the proxy's local port of that connection, shared with the BPF programs (a
  * BPF_F_MMAPABLE array); the proxy stores, the kernel programs look.
  *
  * The worker that owns the connection fills `address` and `server_port` when it has connected, then
  * stores `request` before it sends each request. A BPF program that sees a TCP socket whose one port is
- * an index here compares the other port and the server's address with the entry before it believes the
- * tag: ports are reused, and a wrong join is worse than none.
+ * an index here compares the other port and both addresses with the entry before it believes the
+ * tag: ports are reused, clients on other hosts that talk to the server directly may use the same one,
+ * and a wrong join is worse than none.
  */
 #ifndef TAILOR_TAG_H
 #define TAILOR_TAG_H
@@ -15,15 +17,24 @@
 #include <stdint.h>
 
 struct tailor_tag {
-	uint64_t request;     /* 0: the connection carries no request; stored with one store, last */
+	uint64_t request;     /* that the connection carries, or carried last; 0: none yet; stored with one store, last */
 	uint16_t server_port; /* host order; 0: the entry is free */
 	uint16_t server;      /* index of the server in the config */
-	uint32_t reserved;
+	uint32_t proxy;       /* tailor_tag_fold() of the connection's address at the proxy's end */
 	uint8_t address[16];  /* the server's, network order; IPv4 as ::ffff:a.b.c.d */
 };
 _Static_assert(sizeof(struct tailor_tag) == 32, "tag entries do not straddle cache lines");
 
 /* One entry per port; a table is TAILOR_TAGS * sizeof(struct tailor_tag) = 2 MiB. */
 #define TAILOR_TAGS 65536
+
+/*
+ * An address, in the form of tailor_tag.address and as its four words in memory, as one word. Two IPv4 addresses never
+ * fold to the same one.
+ */
+static inline __attribute__((always_inline)) uint32_t tailor_tag_fold(const uint32_t words[4])
+{
+	return words[0] ^ words[1] ^ words[2] ^ words[3];
+}
 
 #endif /* TAILOR_TAG_H */

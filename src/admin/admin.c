@@ -62,11 +62,13 @@ int tailor_admin_start(const struct tailor_address *address, tailor_admin_handle
 {
 	char text[TAILOR_ADDRESS_TEXT_BYTES];
 	struct tailor_admin *admin;
-	int fd = tailor_listen(address, SOCK_STREAM);
+	int fd = tailor_listen(address, SOCK_STREAM, TAILOR_LISTEN_OWNER);
 
 	if (fd < 0) {
 		snprintf(error, error_size, "admin.listen: cannot listen on %s: %s; %s", tailor_address_format(text, address), strerror(-fd),
-		         fd == -EADDRINUSE ? "stop what uses it, or choose another" : "check the path and its rights");
+		         fd == -EADDRINUSE ? "stop what uses it, or choose another"
+		         : fd == -EEXIST   ? "that file is no socket; choose another path"
+		                           : "check the path and its rights");
 		return fd;
 	}
 	admin = calloc(1, sizeof(*admin));

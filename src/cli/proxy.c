@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/listen.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/proxy_run.h"
@@ -102,7 +103,8 @@ static int open_hub(struct proxy_run *run)
 
 	if (!run->config.has_agent)
 		return 0;
-	error = tailor_jvm_hub_open(run->config.agent_socket, &events, &run->hub, text, sizeof(text));
+	error = tailor_jvm_hub_open(run->config.agent_socket, run->config.has_agent_group ? run->config.agent_group : TAILOR_LISTEN_OWNER,
+	                            &events, &run->hub, text, sizeof(text));
 	if (error)
 		proxy_say("agent.socket: %s", text);
 	return error;
@@ -265,7 +267,8 @@ static int take_signal(int fd)
 
 static void serve(struct proxy_run *run, int signals)
 {
-	struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = run->hub ? tailor_jvm_hub_fd(run->hub) : -1, .events = POLLIN}};
+	struct pollfd fds[2 + TAILOR_CONFIG_SERVERS_MAX] = {{.fd = signals, .events = POLLIN},
+	                                                    {.fd = run->hub ? tailor_jvm_hub_fd(run->hub) : -1, .events = POLLIN}};
 	uint64_t refreshed_ns = tailor_clock_ns();
 
 	for (;;) {
@@ -276,12 +279,19 @@ static void serve(struct proxy_run *run, int signals)
 			proxy_servers_refresh(run);
 			refreshed_ns = tailor_clock_ns();
 		}
-		if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)
+		for (size_t i = 0; i < TAILOR_CONFIG_SERVERS_MAX; i++)
+			fds[2 + i] = (struct pollfd){.fd = run->server[i].pidfd, .events = POLLIN};
+		if (poll(fds, 2 + TAILOR_CONFIG_SERVERS_MAX, wait_ms) < 0 && errno != EINTR)
 			return;
 		if ((fds[0].revents & POLLIN) && take_signal(signals))
 			return;
 		if (fds[1].revents & POLLIN)
 			tailor_jvm_hub_dispatch(run->hub);
+		/* A server has died: until its successor is found, what is sent there is not traced, and must be known not to be. */
+		for (size_t i = 0; i < TAILOR_CONFIG_SERVERS_MAX; i++) {
+			if (fds[2 + i].revents)
+				proxy_servers_refresh(run);
+		}
 	}
 }
 
@@ -335,6 +345,7 @@ int tailor_command_proxy(int argc, char **argv)
 		return TAILOR_EXIT_USAGE;
 	}
 	pthread_mutex_init(&run->lock, NULL);
+	proxy_servers_init(run);
 	run->started_ns = tailor_clock_ns();
 	signals = signals_open();
 	if (start(run) != 0) {

@@ -20,9 +20,17 @@
 
 #define UNMATCHED_MAX 32
 
+/* An agent whose process listens nowhere that we know of (yet): a JVM may take minutes before it listens. */
+struct proxy_unmatched {
+	struct tailor_jvm *jvm; /* a reference is held */
+	uint64_t since_ns;
+	int said; /* that it is not used */
+};
+
 /* What is known about one configured server. */
 struct proxy_server {
 	pid_t pid;              /* of the process that listens at its address; 0 unknown */
+	int pidfd;              /* polls readable when that process has ended; -1 where there is none */
 	uint64_t looked_ns;     /* when that was last looked up */
 	struct tailor_jvm *jvm; /* its agent, NULL: none; a reference is held */
 };
@@ -44,10 +52,9 @@ struct proxy_run {
 	struct tailor_admin *admin;
 	uint64_t started_ns;
 
-	pthread_mutex_t lock; /* server, unmatched */
+	pthread_mutex_t lock; /* server[].jvm and .pid */
 	struct proxy_server server[TAILOR_CONFIG_SERVERS_MAX];
-	struct tailor_jvm *unmatched[UNMATCHED_MAX]; /* agents whose process listens nowhere that we know of (yet) */
-	uint64_t unmatched_since_ns[UNMATCHED_MAX];
+	struct proxy_unmatched unmatched[UNMATCHED_MAX]; /* oldest first */
 	size_t unmatched_count;
 };
 
@@ -56,6 +63,9 @@ __attribute__((format(printf, 1, 2))) void proxy_say(const char *format, ...);
 
 /* --- proxy_servers.c: which process and which JVM is which server. Control thread. ------------- */
 
+/* Before all others. */
+void proxy_servers_init(struct proxy_run *run);
+
 /* For tailor_jvm_hub_open(); context is the struct proxy_run. */
 void proxy_servers_attached(void *context, struct tailor_jvm *jvm);
 void proxy_servers_detached(void *context, struct tailor_jvm *jvm);
@@ -63,7 +73,7 @@ void proxy_servers_refused(void *context, pid_t pid, const char *reason);
 
 /* Looks again who listens at the servers' addresses, follows changes and matches waiting agents. Milliseconds. */
 void proxy_servers_refresh(struct proxy_run *run);
-/* 1 while something is still to be found, so that refreshing soon is worth it. */
+/* 1 while an agent waits that came lately, so that refreshing soon is worth it. */
 int proxy_servers_unsettled(const struct proxy_run *run);
 /* Gives back all references. After the proxy and the observer have stopped. */
 void proxy_servers_release(struct proxy_run *run);

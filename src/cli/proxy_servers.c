@@ -1,16 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/pidfd.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/proxy_run.h"
 #include "collect/process.h"
 
-/* An agent whose process does not listen at a server's address for so long belongs to another server. */
+/* An agent whose process does not listen at a server's address for so long probably belongs to another server. */
 #define UNMATCHED_NS_MAX (60 * TAILOR_NS_PER_S)
 /* A listener may pass to another process while the old one lives on; looking for it walks /proc. */
 #define LOOK_AGAIN_NS (10 * TAILOR_NS_PER_S)
+#define LOOK_SOON_NS TAILOR_NS_PER_S
 
 static void attach(struct proxy_run *run, size_t i, struct tailor_jvm *jvm)
 {
@@ -38,49 +42,60 @@ static void detach(struct proxy_run *run, size_t i)
 
 static void drop_unmatched(struct proxy_run *run, size_t i)
 {
-	struct tailor_jvm *jvm = run->unmatched[i];
+	struct tailor_jvm *jvm = run->unmatched[i].jvm;
 
-	pthread_mutex_lock(&run->lock);
 	run->unmatched_count--;
 	memmove(&run->unmatched[i], &run->unmatched[i + 1], (run->unmatched_count - i) * sizeof(run->unmatched[0]));
-	memmove(&run->unmatched_since_ns[i], &run->unmatched_since_ns[i + 1],
-	        (run->unmatched_count - i) * sizeof(run->unmatched_since_ns[0]));
-	pthread_mutex_unlock(&run->lock);
 	tailor_jvm_unref(jvm);
+}
+
+static void add_unmatched(struct proxy_run *run, struct tailor_jvm *jvm)
+{
+	if (run->unmatched_count == UNMATCHED_MAX) {
+		proxy_say("the agent of pid %d is not used: %d agents wait already for a server of theirs", (int)run->unmatched[0].jvm->pid,
+		          UNMATCHED_MAX);
+		drop_unmatched(run, 0);
+	}
+	run->unmatched[run->unmatched_count++] = (struct proxy_unmatched){tailor_jvm_ref(jvm), tailor_clock_ns(), 0};
+}
+
+static int has_waited(const struct proxy_unmatched *unmatched)
+{
+	return tailor_clock_ns() - unmatched->since_ns > UNMATCHED_NS_MAX;
 }
 
 /* Gives waiting agents to the servers whose process they are in. */
 static void match(struct proxy_run *run)
 {
 	for (size_t j = run->unmatched_count; j-- > 0;) {
-		struct tailor_jvm *jvm = run->unmatched[j];
+		struct proxy_unmatched *unmatched = &run->unmatched[j];
 		size_t i = 0;
 
-		while (i < run->config.servers && run->server[i].pid != jvm->pid)
+		while (i < run->config.servers && run->server[i].pid != unmatched->jvm->pid)
 			i++;
 		if (i < run->config.servers) {
 			detach(run, i);
-			attach(run, i, jvm);
+			attach(run, i, unmatched->jvm);
 			drop_unmatched(run, j);
-		} else if (tailor_clock_ns() - run->unmatched_since_ns[j] > UNMATCHED_NS_MAX) {
-			proxy_say("the agent of pid %d is not used: that process listens at no configured server's address", (int)jvm->pid);
-			drop_unmatched(run, j);
+		} else if (!unmatched->said && has_waited(unmatched)) {
+			unmatched->said = 1;
+			proxy_say("the agent of pid %d is not used yet: that process listens at no configured server's address",
+			          (int)unmatched->jvm->pid);
 		}
 	}
+}
+
+void proxy_servers_init(struct proxy_run *run)
+{
+	for (size_t i = 0; i < TAILOR_CONFIG_SERVERS_MAX; i++)
+		run->server[i].pidfd = -1;
 }
 
 void proxy_servers_attached(void *context, struct tailor_jvm *jvm)
 {
 	struct proxy_run *run = context;
 
-	if (run->unmatched_count == UNMATCHED_MAX) {
-		proxy_say("the agent of pid %d is not used: %d agents wait already for a server of theirs", (int)jvm->pid, UNMATCHED_MAX);
-		return;
-	}
-	pthread_mutex_lock(&run->lock);
-	run->unmatched[run->unmatched_count] = tailor_jvm_ref(jvm);
-	run->unmatched_since_ns[run->unmatched_count++] = tailor_clock_ns();
-	pthread_mutex_unlock(&run->lock);
+	add_unmatched(run, jvm);
 	match(run);
 }
 
@@ -95,7 +110,7 @@ void proxy_servers_detached(void *context, struct tailor_jvm *jvm)
 		proxy_say("server %s: agent gone (pid %d)", run->config.server[i].name, (int)jvm->pid);
 	}
 	for (size_t j = run->unmatched_count; j-- > 0;) {
-		if (run->unmatched[j] == jvm)
+		if (run->unmatched[j].jvm == jvm)
 			drop_unmatched(run, j);
 	}
 }
@@ -106,33 +121,60 @@ void proxy_servers_refused(void *context, pid_t pid, const char *reason)
 	proxy_say("refused pid %d at the agents' socket: %s", (int)pid, reason);
 }
 
+/* Stops tracing the server's process, unless another server's is the same. */
+static void untrace(struct proxy_run *run, size_t i)
+{
+	for (size_t j = 0; j < run->config.servers; j++) {
+		if (j != i && run->server[j].pid == run->server[i].pid)
+			return;
+	}
+	if (run->kernel && run->server[i].pid)
+		tailor_kernel_untrace(run->kernel, run->server[i].pid);
+}
+
+/* Watches for the end of the server's process: its id alone stays valid while it is a zombie, and may be another's then. */
+static void watch(struct proxy_server *server)
+{
+	if (server->pidfd >= 0)
+		close(server->pidfd);
+	server->pidfd = server->pid ? pidfd_open(server->pid, 0) : -1;
+}
+
 static void follow(struct proxy_run *run, size_t i, pid_t pid)
 {
 	struct proxy_server *server = &run->server[i];
+	int traced = 0;
 
 	if (server->pid == pid)
 		return;
-	if (run->kernel && server->pid)
-		tailor_kernel_untrace(run->kernel, server->pid);
+	untrace(run, i);
 	pthread_mutex_lock(&run->lock);
 	server->pid = pid;
 	pthread_mutex_unlock(&run->lock);
+	watch(server);
+	if (run->kernel && pid)
+		traced = tailor_kernel_trace(run->kernel, pid, TAILOR_TRACED_SERVER) == 0;
 	tailor_observer_process(run->observer, i, pid);
-	if (!pid) {
-		proxy_say("server %s: no process on this host listens there; its threads are not traced", run->config.server[i].name);
-		return;
+	/* Another process serves there now: the pauses of the one before are not this server's. */
+	if (pid && server->jvm && server->jvm->pid != pid) {
+		add_unmatched(run, server->jvm);
+		detach(run, i);
 	}
-	if (!run->kernel)
-		return;
-	if (tailor_kernel_trace(run->kernel, pid, TAILOR_TRACED_SERVER) == 0)
+	if (!pid)
+		proxy_say("server %s: no process on this host listens there; its threads are not traced", run->config.server[i].name);
+	else if (traced)
 		proxy_say("server %s: tracing pid %d", run->config.server[i].name, (int)pid);
-	else
+	else if (run->kernel)
 		proxy_say("server %s: pid %d cannot be traced; its timelines lack kernel events", run->config.server[i].name, (int)pid);
 }
 
-static int is_alive(pid_t pid)
+static int is_alive(const struct proxy_server *server)
 {
-	return kill(pid, 0) == 0 || errno == EPERM;
+	struct pollfd end = {.fd = server->pidfd, .events = POLLIN};
+
+	if (server->pidfd >= 0)
+		return poll(&end, 1, 0) == 0;
+	return kill(server->pid, 0) == 0 || errno == EPERM;
 }
 
 void proxy_servers_refresh(struct proxy_run *run)
@@ -141,9 +183,11 @@ void proxy_servers_refresh(struct proxy_run *run)
 
 	for (size_t i = 0; i < run->config.servers; i++) {
 		struct proxy_server *server = &run->server[i];
+		/* An agent may wait for just this server, whose listener has passed to its process. */
+		uint64_t again_ns = run->unmatched_count && !server->jvm ? LOOK_SOON_NS : LOOK_AGAIN_NS;
 		pid_t pid = 0;
 
-		if (server->pid && is_alive(server->pid) && now_ns - server->looked_ns < LOOK_AGAIN_NS)
+		if (server->pid && is_alive(server) && now_ns - server->looked_ns < again_ns)
 			continue;
 		server->looked_ns = now_ns;
 		if (tailor_process_listening(&run->config.server[i].address, &pid) != 0)
@@ -155,7 +199,11 @@ void proxy_servers_refresh(struct proxy_run *run)
 
 int proxy_servers_unsettled(const struct proxy_run *run)
 {
-	return run->unmatched_count > 0;
+	for (size_t j = 0; j < run->unmatched_count; j++) {
+		if (!has_waited(&run->unmatched[j]))
+			return 1;
+	}
+	return 0;
 }
 
 void proxy_servers_release(struct proxy_run *run)
@@ -164,7 +212,10 @@ void proxy_servers_release(struct proxy_run *run)
 		if (run->server[i].jvm)
 			tailor_jvm_unref(run->server[i].jvm);
 		run->server[i].jvm = NULL;
+		if (run->server[i].pidfd >= 0)
+			close(run->server[i].pidfd);
+		run->server[i].pidfd = -1;
 	}
 	while (run->unmatched_count)
-		tailor_jvm_unref(run->unmatched[--run->unmatched_count]);
+		drop_unmatched(run, run->unmatched_count - 1);
 }

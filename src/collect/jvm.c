@@ -12,10 +12,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
+#include "base/listen.h"
 #include "collect/jvm_handover.h"
 
-#define BACKLOG 64
+/* Peers accepted at once, so that those that are there get their turn. */
+#define ACCEPTS_MAX 64
 /* Peers that have connected but not yet said hello. An agent says it at once, so beyond these the oldest must go. */
 #define SILENT_MAX 32
 
@@ -31,7 +32,8 @@ struct tailor_jvm_hub {
 	int listen_fd;
 	int spare_fd; /* given up for a moment to turn a peer away when the process has no descriptor left */
 	struct tailor_jvm_events events;
-	struct sockaddr_un address;
+	struct tailor_address address;
+	int invites; /* the socket is open to a group: its members are expected */
 	dev_t device; /* of the socket file, so that only our own is removed */
 	ino_t inode;
 	struct peer *peers; /* newest first */
@@ -101,9 +103,9 @@ static void limit_silent_peers(struct tailor_jvm_hub *hub)
 
 /*
  * Takes ownership of fd. The socket's mode decides who may connect. Root, who may open any socket, and we ourselves are
- * expected; others can only have come because an administrator changed the mode, which we honour only where we are root
- * and could look into their processes anyway. (They can hand over nothing that harms us, but they could lie about
- * pauses.)
+ * expected, and so are those for whom the configuration opened the socket. Others can only have come because somebody
+ * changed the mode by hand, which we honour only where we are root and could look into their processes anyway. (They can
+ * hand over nothing that harms us, but they could lie about pauses.)
  */
 static void admit_peer(struct tailor_jvm_hub *hub, int fd)
 {
@@ -113,8 +115,8 @@ static void admit_peer(struct tailor_jvm_hub *hub, int fd)
 	struct peer *peer;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0 ||
-	    (credentials.uid != 0 && credentials.uid != geteuid() && geteuid() != 0)) {
-		refuse_peer(hub, credentials.pid, "runs as another user than the proxy");
+	    (credentials.uid != 0 && credentials.uid != geteuid() && geteuid() != 0 && !hub->invites)) {
+		refuse_peer(hub, credentials.pid, "runs as another user than the proxy: name a group of theirs as agent.group");
 		close(fd);
 		return;
 	}
@@ -135,7 +137,7 @@ static void admit_peer(struct tailor_jvm_hub *hub, int fd)
 
 static void accept_peers(struct tailor_jvm_hub *hub)
 {
-	for (int i = 0; i < BACKLOG; i++) {
+	for (int i = 0; i < ACCEPTS_MAX; i++) {
 		int fd = accept4(hub->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
 		if (fd >= 0) {
@@ -180,52 +182,13 @@ int tailor_jvm_hub_fd(const struct tailor_jvm_hub *hub)
 
 /* --- the socket ------------------------------------------------------------------------------------ */
 
-/* 0 if the socket file is left over from a dead proxy, -EADDRINUSE if somebody listens, -EEXIST if it is no socket. */
-static int probe_stale(const struct sockaddr_un *address)
-{
-	cleanup_close int fd = -1;
-	struct stat status;
-
-	if (lstat(address->sun_path, &status) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(status.st_mode))
-		return -EEXIST;
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 &&
-	    (errno == ECONNREFUSED || errno == ENOENT))
-		return 0;
-	return -EADDRINUSE;
-}
-
-static int bind_and_listen(int fd, const struct sockaddr_un *address)
-{
-	int result;
-
-	/* Before bind: the file gets the socket's own mode, so there is no moment at which others could connect. */
-	if (fchmod(fd, 0600) < 0)
-		return -errno;
-	if (bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0) {
-		if (errno != EADDRINUSE)
-			return -errno;
-		result = probe_stale(address);
-		if (result < 0)
-			return result;
-		if ((unlink(address->sun_path) < 0 && errno != ENOENT) ||
-		    bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0)
-			return -errno;
-	}
-	return listen(fd, BACKLOG) < 0 ? -errno : 0;
-}
-
 static const char *remedy(int error)
 {
 	switch (error) {
 	case -EADDRINUSE: return "another proxy listens there; stop it, or give this one a path of its own";
 	case -EEXIST: return "the file there is no socket; remove it, or choose another path";
-	case -EACCES:
-	case -EPERM: return "choose a directory this user may write to, or run as its owner";
+	case -EACCES: return "choose a directory this user may write to, or run as its owner";
+	case -EPERM: return "only root or a member of the group may open the socket to it";
 	case -ENOENT: return "create its directory first";
 	case -ENAMETOOLONG: return "a socket's path has at most 107 bytes; choose a shorter one";
 	case -EMFILE:
@@ -234,27 +197,28 @@ static const char *remedy(int error)
 	}
 }
 
-static int open_hub(const char *path, struct tailor_jvm_hub *hub)
+static int open_hub(const char *path, gid_t group, struct tailor_jvm_hub *hub)
 {
 	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
 	struct stat status;
-	int result;
+	struct sockaddr_un *address = (struct sockaddr_un *)&hub->address.storage;
 
-	if (strlen(path) >= sizeof(hub->address.sun_path))
+	if (strlen(path) >= sizeof(address->sun_path))
 		return -ENAMETOOLONG;
 	if (!path[0])
 		return -ENOENT;
-	hub->address.sun_family = AF_UNIX;
-	strcpy(hub->address.sun_path, path);
+	address->sun_family = AF_UNIX;
+	strcpy(address->sun_path, path);
+	hub->address.length = sizeof(*address);
+	hub->invites = group != TAILOR_LISTEN_OWNER;
 
 	hub->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	hub->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	hub->listen_fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	if (hub->epoll_fd < 0 || hub->listen_fd < 0)
+	if (hub->epoll_fd < 0)
 		return -errno;
-	result = bind_and_listen(hub->listen_fd, &hub->address);
-	if (result < 0)
-		return result;
+	hub->listen_fd = tailor_listen(&hub->address, SOCK_SEQPACKET, group);
+	if (hub->listen_fd < 0)
+		return hub->listen_fd;
 	if (lstat(path, &status) < 0)
 		return -errno;
 	hub->device = status.st_dev;
@@ -262,8 +226,8 @@ static int open_hub(const char *path, struct tailor_jvm_hub *hub)
 	return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, hub->listen_fd, &event) < 0 ? -errno : 0;
 }
 
-int tailor_jvm_hub_open(const char *path, const struct tailor_jvm_events *events, struct tailor_jvm_hub **ret_hub,
-                        char *error, size_t error_size)
+int tailor_jvm_hub_open(const char *path, gid_t group, const struct tailor_jvm_events *events,
+                        struct tailor_jvm_hub **ret_hub, char *error, size_t error_size)
 {
 	struct tailor_jvm_hub *hub = calloc(1, sizeof(*hub));
 	int result = -ENOMEM;
@@ -271,7 +235,7 @@ int tailor_jvm_hub_open(const char *path, const struct tailor_jvm_events *events
 	if (hub) {
 		hub->epoll_fd = hub->listen_fd = hub->spare_fd = -1;
 		hub->events = *events;
-		result = open_hub(path, hub);
+		result = open_hub(path, group, hub);
 		if (result == 0) {
 			*ret_hub = hub;
 			return 0;
@@ -286,13 +250,14 @@ int tailor_jvm_hub_open(const char *path, const struct tailor_jvm_events *events
 
 void tailor_jvm_hub_close(struct tailor_jvm_hub *hub)
 {
+	const char *path = ((const struct sockaddr_un *)&hub->address.storage)->sun_path;
 	struct stat status;
 
 	while (hub->peers)
 		drop_peer(hub, hub->peers);
-	if (hub->inode && lstat(hub->address.sun_path, &status) == 0 && status.st_dev == hub->device &&
+	if (hub->inode && lstat(path, &status) == 0 && status.st_dev == hub->device &&
 	    status.st_ino == hub->inode)
-		unlink(hub->address.sun_path);
+		unlink(path);
 	if (hub->listen_fd >= 0)
 		close(hub->listen_fd);
 	if (hub->epoll_fd >= 0)

@@ -21,6 +21,7 @@ struct tailor_jvm {
 	struct tailor_channel channel;
 	pid_t pid;     /* of the process at the other end (SO_PEERCRED): as this process sees it */
 	uint32_t own_pid; /* as the JVM sees itself: what its events carry */
+	uint64_t started_ns; /* when its agent began to record */
 	int wakers[TAILOR_JVM_WAKERS];
 	unsigned int references; /* atomic */
 	size_t bytes;
@@ -41,12 +42,13 @@ struct tailor_jvm_events {
 struct tailor_jvm_hub;
 
 /*
- * Listens on the Unix socket at `path` (SOCK_SEQPACKET, mode 0600; a stale socket file of a dead proxy is
- * replaced, a live one is not). *events is copied. Returns 0, or a negative errno with one line and the remedy in `error`:
- * -EADDRINUSE (another proxy listens there), -ENAMETOOLONG, -EACCES, ...
+ * Listens on the Unix socket at `path` (SOCK_SEQPACKET; a stale socket file of a dead proxy is replaced, a live one is
+ * not). group: whose JVMs may connect, too (mode 0660), or TAILOR_LISTEN_OWNER for only this user's and root's (0600).
+ * *events is copied. Returns 0, or a negative errno with one line and the remedy in `error`: -EADDRINUSE (another proxy
+ * listens there), -EEXIST (the file is no socket), -ENAMETOOLONG, -EACCES, -EPERM (not a member of that group), ...
  */
-int tailor_jvm_hub_open(const char *path, const struct tailor_jvm_events *events, struct tailor_jvm_hub **ret_hub,
-                        char *error, size_t error_size);
+int tailor_jvm_hub_open(const char *path, gid_t group, const struct tailor_jvm_events *events,
+                        struct tailor_jvm_hub **ret_hub, char *error, size_t error_size);
 /* A descriptor that polls readable when tailor_jvm_hub_dispatch() has work. */
 int tailor_jvm_hub_fd(const struct tailor_jvm_hub *hub);
 /* Handles what is there without blocking. One thread. */

@@ -120,6 +120,7 @@ static struct tailor_jvm *map_jvm(const struct tailor_jvm_hello *hello, int memo
 	jvm->page = page;
 	jvm->bytes = hello->bytes;
 	jvm->own_pid = constants.pid;
+	jvm->started_ns = constants.started_ns;
 	jvm->channel.head = (struct tailor_channel_head *)(void *)((char *)page + constants.head_offset);
 	jvm->channel.slots = (struct tailor_event *)(void *)((char *)page + constants.slots_offset);
 	jvm->channel.mask = constants.slots - 1;

@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <grp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -89,6 +90,31 @@ static void take_path(struct validation *validation, const char *path, const cha
 		memcpy(value, text, strlen(text) + 1);
 }
 
+/* A group of this host by name, or its number. */
+static void take_group(struct validation *validation, const char *path, const char *text, struct tailor_config *config)
+{
+	struct group entry, *found = NULL;
+	char buffer[16384];
+	unsigned long number;
+	char *end;
+
+	if (!text)
+		return;
+	if (getgrnam_r(text, &entry, buffer, sizeof(buffer), &found) == 0 && found) {
+		config->agent_group = found->gr_gid;
+	} else {
+		errno = 0;
+		number = strtoul(text, &end, 10);
+		if (!isdigit((unsigned char)text[0]) || *end || errno || number >= (gid_t)-1) {
+			complain(validation, path, "%s: this host has no group \"%s\"; name one that the servers' user is in, like elasticsearch",
+			         path, text);
+			return;
+		}
+		config->agent_group = (gid_t)number;
+	}
+	config->has_agent_group = true;
+}
+
 /* An address to listen on or connect to. */
 static void take_address(struct validation *validation, const char *path, const char *text, bool allow_unix, bool allow_port_0,
                          struct tailor_address *value)
@@ -167,6 +193,7 @@ static void take_optional_sections(struct validation *validation, const struct f
 		config->has_agent = true;
 		take_path(validation, "agent.socket", file->agent->socket, sizeof(((struct sockaddr_un *)0)->sun_path),
 		          config->agent_socket);
+		take_group(validation, "agent.group", file->agent->group, config);
 	}
 	if (file->timeouts) {
 		take_duration(validation, "timeouts.connect", file->timeouts->connect, TAILOR_NS_PER_US, &config->connect_timeout_ns);

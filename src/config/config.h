@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/address.h"
 
@@ -49,6 +50,8 @@ struct tailor_config {
 
 	bool has_agent;
 	char agent_socket[TAILOR_CONFIG_PATH_BYTES];
+	bool has_agent_group;
+	gid_t agent_group; /* whose JVMs may connect to the socket, too */
 
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns;

@@ -69,6 +69,7 @@ static const cyaml_schema_field_t admin_fields[] = {
 
 static const cyaml_schema_field_t agent_fields[] = {
 	REQUIRED_TEXT(socket, struct file_agent),
+	TEXT(group, struct file_agent),
 	CYAML_FIELD_END,
 };
 

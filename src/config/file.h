@@ -34,6 +34,7 @@ struct file_admin {
 
 struct file_agent {
 	char *socket;
+	char *group;
 };
 
 struct file_timeouts {

@@ -60,8 +60,11 @@ static void read_ends(const struct tailor_window *window, const struct tailor_at
 		sender = sender_of(window, attempt, event);
 		if (event->kind == TAILOR_EVENT_RECEIVE && sender == DIRECTION_RESPONSE &&
 		    by_server(window, attempt, event)) {
-			if (!wire->first_receive)
+			if (!wire->first_receive) {
 				wire->first_receive = event;
+				/* Nobody answers what he has not read: the connection's last response, whose write returned late. */
+				wire->first_write = wire->last_write = NULL;
+			}
 			/* Bytes that came later were waited for; those that had been there were only read late. */
 			if (!wire->receive || wire->receive->time_ns < wire->request_sent_ns) {
 				wire->receive = event;

@@ -18,11 +18,13 @@
 #include "collect/text.h"
 #include "collect/threads.h"
 #include "correlate/correlate.h"
+#include "observer/presence.h"
 
 /* How often the request channels are looked at. A worker's channel must hold what is served in this time. */
 #define POLL_NS (20 * TAILOR_NS_PER_MS)
-/* Events of other CPUs may be published this much later than the request's end. */
-#define SETTLE_NS TAILOR_NS_PER_MS
+/* Events that belong to the request may come this much later than its end: the write of a server's thread that was pushed off
+ * its CPU as soon as the bytes had left. */
+#define SETTLE_NS (10 * TAILOR_NS_PER_MS)
 /* What a thread did shortly before the request tells what it was at when the request came. */
 #define BEFORE_NS (20 * TAILOR_NS_PER_MS)
 /* A collection may have begun long before the request that it delays. */
@@ -41,8 +43,8 @@ struct queued {
 struct watched {
 	struct tailor_jvm *jvm; /* NULL: there never was one */
 	struct tailor_tail tail; /* for thread names */
-	int connected;
-	pid_t pid;
+	uint64_t gone_ns; /* when its agent's connection ended; 0: it has not */
+	struct tailor_presence process;
 };
 
 struct tailor_observer {
@@ -102,9 +104,13 @@ static void learn_names(struct tailor_observer *observer, uint64_t now_ns)
 			continue;
 		while (tailor_tail_next(&watched->tail, now_ns, &event, &position)) {
 			/* Names are of use only where the JVM's thread ids are those that the kernel's events carry. */
-			if (event.kind == TAILOR_EVENT_THREAD_START && watched->jvm->own_pid == (uint32_t)watched->jvm->pid &&
-			    tailor_text_read(&watched->tail.channel, position, &event, name, sizeof(name)) > 0)
-				tailor_threads_learn(&observer->threads, (uint32_t)watched->jvm->pid, event.tid, name);
+			if (watched->jvm->own_pid != (uint32_t)watched->jvm->pid)
+				continue;
+			if (event.kind == TAILOR_EVENT_THREAD_END)
+				tailor_threads_ended(&observer->threads, watched->jvm->own_pid, event.tid);
+			else if (event.kind == TAILOR_EVENT_THREAD_START &&
+			         tailor_text_read(&watched->tail.channel, position, &event, name, sizeof(name)) > 0)
+				tailor_threads_learn(&observer->threads, watched->jvm->own_pid, event.tid, name);
 		}
 	}
 }
@@ -117,9 +123,12 @@ static void scan_names(struct tailor_observer *observer, uint64_t now_ns)
 	observer->scanned_ns = now_ns;
 	tailor_threads_scan(&observer->threads, getpid());
 	for (size_t i = 0; i < observer->options.servers; i++) {
-		if (observer->watched[i].pid)
-			tailor_threads_scan(&observer->threads, observer->watched[i].pid);
+		pid_t pid = tailor_presence_now(&observer->watched[i].process);
+
+		if (pid)
+			tailor_threads_scan(&observer->threads, pid);
 	}
+	tailor_threads_age(&observer->threads);
 }
 
 static size_t list_sources(struct tailor_observer *observer)
@@ -144,19 +153,41 @@ static size_t list_sources(struct tailor_observer *observer)
 	return count;
 }
 
-/* Which of the missing things concern the servers that this request was at. */
-static uint32_t missing_for(const struct tailor_observer *observer, const struct tailor_record *record)
+/* Whether the agent whose channel is at hand recorded what the server's JVM did from that time on. */
+static int has_agent_since(const struct watched *watched, uint64_t time_ns)
+{
+	return watched->jvm && watched->jvm->started_ns <= time_ns && (watched->gone_ns == 0 || watched->gone_ns > time_ns);
+}
+
+static uint64_t begin_of(const struct tailor_record *record, const struct tailor_attempt *attempt)
+{
+	return attempt->begin_ns ? attempt->begin_ns : record->request.begin_ns;
+}
+
+/*
+ * Who the servers were when this request was at them, and which of the missing things concern it. Now there may be others:
+ * servers restart.
+ */
+static uint32_t describe_servers(const struct tailor_observer *observer, const struct tailor_record *record,
+                                 struct tailor_window_server servers[TAILOR_OBSERVER_SERVERS_MAX])
 {
 	uint32_t missing = observer->options.missing;
 
+	for (size_t i = 0; i < observer->options.servers; i++) {
+		snprintf(servers[i].name, sizeof(servers[i].name), "%s", observer->options.server[i].name);
+		servers[i].port = observer->options.server[i].port;
+		servers[i].pid = (uint32_t)tailor_presence_at(&observer->watched[i].process, record->request.begin_ns);
+	}
 	for (unsigned int i = 0; i < record->attempts; i++) {
 		unsigned int server = record->attempt[i].server;
+		uint64_t begin_ns = begin_of(record, &record->attempt[i]);
 
 		if (server >= observer->options.servers)
 			continue;
-		if (!observer->watched[server].connected)
+		servers[server].pid = (uint32_t)tailor_presence_at(&observer->watched[server].process, begin_ns);
+		if (!has_agent_since(&observer->watched[server], begin_ns))
 			missing |= TAILOR_MISSING_AGENT;
-		if (!observer->watched[server].pid)
+		if (!servers[server].pid)
 			missing |= TAILOR_MISSING_SERVER_PID;
 	}
 	return missing;
@@ -173,11 +204,7 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
 
 	if (error)
 		return error;
-	for (size_t i = 0; i < observer->options.servers; i++) {
-		snprintf(servers[i].name, sizeof(servers[i].name), "%s", observer->options.server[i].name);
-		servers[i].port = observer->options.server[i].port;
-		servers[i].pid = (uint32_t)observer->watched[i].pid;
-	}
+	window.missing = describe_servers(observer, &queued->record, servers);
 	if (queued->record.answered >= 0) {
 		unsigned int server = queued->record.attempt[queued->record.answered].server;
 
@@ -196,7 +223,6 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
 	window.loss_count = observer->harvest.loss_count;
 	window.threads = observer->threads.list;
 	window.thread_count = observer->threads.count;
-	window.missing = missing_for(observer, &queued->record);
 	error = tailor_correlate(&window, &timeline);
 	if (error)
 		return error;
@@ -208,18 +234,23 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
 	return error;
 }
 
-/* Makes timelines of the queued requests that ended long enough ago; the others stay. */
-static void work_queue(struct tailor_observer *observer, uint64_t now_ns)
+/*
+ * Makes timelines of the queued requests that ended long enough ago; the others stay, and so does what takes longer than
+ * the request channels may go without being read. Returns 1 in that case.
+ */
+static int work_queue(struct tailor_observer *observer, uint64_t now_ns)
 {
 	size_t kept = 0;
+	int late = 0;
 
 	for (size_t i = 0; i < observer->queued; i++) {
 		int error;
 
-		if (observer->queue[i].record.request.end_ns + SETTLE_NS > now_ns) {
+		if (late || observer->queue[i].record.request.end_ns + SETTLE_NS > now_ns) {
 			observer->queue[kept++] = observer->queue[i];
 			continue;
 		}
+		late = tailor_clock_ns() - now_ns > POLL_NS;
 		pthread_mutex_lock(&observer->lock);
 		error = store_timeline(observer, &observer->queue[i]);
 		pthread_mutex_unlock(&observer->lock);
@@ -231,6 +262,7 @@ static void work_queue(struct tailor_observer *observer, uint64_t now_ns)
 		}
 	}
 	observer->queued = kept;
+	return late;
 }
 
 static void count_losses(struct tailor_observer *observer)
@@ -242,9 +274,9 @@ static void count_losses(struct tailor_observer *observer)
 	atomic_store_explicit(&observer->events_lost, lost, memory_order_relaxed);
 }
 
-static int wait_for_next(struct tailor_observer *observer)
+static int wait_for_next(struct tailor_observer *observer, uint64_t wait_ns)
 {
-	uint64_t until_ns = tailor_clock_ns() + POLL_NS;
+	uint64_t until_ns = tailor_clock_ns() + wait_ns;
 	struct timespec until = {.tv_sec = (time_t)(until_ns / TAILOR_NS_PER_S), .tv_nsec = (long)(until_ns % TAILOR_NS_PER_S)};
 	int stopping;
 
@@ -259,7 +291,7 @@ static int wait_for_next(struct tailor_observer *observer)
 static void *run(void *context)
 {
 	struct tailor_observer *observer = context;
-	int stopping;
+	int stopping, late = 0;
 
 	pthread_setname_np(pthread_self(), "observer");
 	/* On Linux this is the thread's own; failing to be nice is no reason not to work. */
@@ -267,8 +299,8 @@ static void *run(void *context)
 	do {
 		uint64_t now_ns;
 
-		stopping = wait_for_next(observer);
-		if (stopping)
+		stopping = wait_for_next(observer, late ? 0 : POLL_NS);
+		if (stopping && !late)
 			usleep(2 * SETTLE_NS / TAILOR_NS_PER_US); /* the last requests' events settle, too */
 		now_ns = tailor_clock_ns();
 		pthread_mutex_lock(&observer->lock);
@@ -278,8 +310,8 @@ static void *run(void *context)
 		/* The time from before the poll: whatever ended since has not settled. */
 		tailor_requests_poll(observer->requests, now_ns, on_ended, observer);
 		count_losses(observer);
-		work_queue(observer, now_ns);
-	} while (!stopping);
+		late = work_queue(observer, now_ns);
+	} while (!stopping || late);
 	return NULL;
 }
 
@@ -344,12 +376,9 @@ void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct
 	struct watched *watched = &observer->watched[server];
 
 	pthread_mutex_lock(&observer->lock);
-	watched->connected = jvm != NULL;
+	watched->gone_ns = jvm ? 0 : tailor_clock_ns();
 	if (jvm) {
-		if (watched->jvm) {
-			tailor_threads_forget(&observer->threads, (uint32_t)watched->jvm->pid);
-			tailor_jvm_unref(watched->jvm);
-		}
+		tailor_jvm_unref(watched->jvm);
 		watched->jvm = tailor_jvm_ref(jvm);
 		tailor_tail_open(&watched->tail, &jvm->channel, 1);
 	}
@@ -359,7 +388,7 @@ void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct
 void tailor_observer_process(struct tailor_observer *observer, size_t server, pid_t pid)
 {
 	pthread_mutex_lock(&observer->lock);
-	observer->watched[server].pid = pid;
+	tailor_presence_note(&observer->watched[server].process, pid, tailor_clock_ns());
 	observer->scanned_ns = 0;
 	pthread_mutex_unlock(&observer->lock);
 }

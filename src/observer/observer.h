@@ -55,7 +55,7 @@ void tailor_observer_stop(struct tailor_observer *observer);
 
 /* Tells whose JVM is at a server now (a reference is taken), or NULL when it has gone; what the last one recorded stays readable. Any thread. */
 void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct tailor_jvm *jvm);
-/* Tells the server's process, 0 when unknown. Any thread. */
+/* Tells the server's process from now on, 0 when unknown; call it once the process is traced. Any thread. */
 void tailor_observer_process(struct tailor_observer *observer, size_t server, pid_t pid);
 
 void tailor_observer_status(struct tailor_observer *observer, struct tailor_observer_status *ret_status);

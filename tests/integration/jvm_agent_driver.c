@@ -17,6 +17,7 @@
 
 #include <tailor/event_names.h>
 #include "base/clock.h"
+#include "base/listen.h"
 #include "collect/jvm.h"
 
 static struct {
@@ -152,7 +153,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "usage: %s SOCKET\n", argv[0]);
 		return 2;
 	}
-	if (tailor_jvm_hub_open(argv[1], &events, &hub, error, sizeof(error)) < 0) {
+	if (tailor_jvm_hub_open(argv[1], TAILOR_LISTEN_OWNER, &events, &hub, error, sizeof(error)) < 0) {
 		fprintf(stderr, "%s\n", error);
 		return 1;
 	}

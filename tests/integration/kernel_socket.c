@@ -57,6 +57,17 @@ static void serve(int control, void *context)
 	}
 }
 
+static void fill_tag(struct tailor_tag *tag, const struct tailor_address *own, const struct tailor_address *server)
+{
+	uint32_t words[4];
+
+	memset(tag, 0, sizeof(*tag));
+	tailor_address_ip(server, tag->address);
+	tailor_address_ip(own, (uint8_t *)words);
+	tag->proxy = tailor_tag_fold(words);
+	tag->server_port = tailor_address_port(server);
+}
+
 /* `listen_at` may be a wildcard, `connect_to` is the server as the proxy knows it; its port is the listener's. */
 static void connection_open(struct connection *connection, const char *listen_at, const char *connect_to)
 {
@@ -86,9 +97,7 @@ static void connection_open(struct connection *connection, const char *listen_at
 	assert_int_equal(getsockname(connection->fd, (struct sockaddr *)&own.storage, &own.length), 0);
 	connection->port = tailor_address_port(&own);
 	connection->tag = &tailor_kernel_tags(kernel)[connection->port];
-	memset(connection->tag, 0, sizeof(*connection->tag));
-	tailor_address_ip(&address, connection->tag->address);
-	connection->tag->server_port = connection->server_port;
+	fill_tag(connection->tag, &own, &address);
 	assert_int_equal(tailor_kernel_trace(kernel, connection->server.pid, TAILOR_TRACED_SERVER), 0);
 	child_ask(&connection->server, DO_NAP); /* it has accepted */
 }
@@ -278,6 +287,32 @@ static void a_tag_that_names_another_server_or_no_request_joins_nothing(void **s
 	connection_close(&connection);
 }
 
+/* A client elsewhere that talks to the server directly, from the same port as the proxy does from its own address. */
+static void a_client_with_the_proxys_port_but_another_address_is_not_joined(void **state)
+{
+	static const char *const addresses[][3] = {
+		{"127.0.0.1:0", "127.0.0.1:0", "127.0.0.2:0"},
+		{"[::]:0", "127.0.0.1:0", "127.0.0.2:0"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(addresses) / sizeof(addresses[0]); i++) {
+		struct tailor_address proxy, server;
+		struct connection connection;
+
+		connection_open(&connection, addresses[i][0], addresses[i][1]);
+		assert_int_equal(tailor_address_parse(addresses[i][1], &server), 0);
+		assert_int_equal(tailor_address_parse(addresses[i][2], &proxy), 0);
+		((struct sockaddr_in *)&server.storage)->sin_port = htons(connection.server_port);
+		/* The connection is the stranger's; the tag is of one from the same port of another address. */
+		fill_tag(connection.tag, &proxy, &server);
+		set_request(&connection, 5);
+		assert_nothing_recorded(&connection);
+		assert_int_equal(bound_request(&connection), 0);
+		connection_close(&connection);
+	}
+}
+
 static void a_peek_does_not_bind_and_a_receive_without_a_tag_unbinds(void **state)
 {
 	struct connection connection;
@@ -441,6 +476,7 @@ int main(void)
 		cmocka_unit_test(a_tagged_exchange_shows_its_receive_write_and_transmit_with_matching_bytes),
 		cmocka_unit_test(ip6_and_ip4_on_a_dual_stack_listener_are_joined_too),
 		cmocka_unit_test(a_tag_that_names_another_server_or_no_request_joins_nothing),
+		cmocka_unit_test(a_client_with_the_proxys_port_but_another_address_is_not_joined),
 		cmocka_unit_test(a_peek_does_not_bind_and_a_receive_without_a_tag_unbinds),
 		cmocka_unit_test(a_wake_up_names_the_request_that_the_waker_is_bound_to),
 		cmocka_unit_test(only_a_traced_server_binds_and_the_proxys_writes_show_at_its_own_end),

@@ -156,7 +156,7 @@ async def storm(workers, seed, clients):
         moved = sum(any(e.kind == ATTEMPT_BEGIN and e.reason == REASON_GC for e in own) for own in events.values())
         assert status["failed_over"] == moved and moved > 0, (status, moved)
         assert status["requests"] == len(results) == proxy.status()["requests"], status
-        assert all(tag[2] == "0" * 16 for tag in proxy.tags().values()), proxy.tags()
+        assert all(tag[2] in events for tag in proxy.tags().values()), "a tag names no request"
         assert status["server"][0]["pauses"] > 0 and status["cut"] == 0 and status["refused"] == 0, status
         print(f"        {len(results)} requests, {moved} moved, not moved: "
               f"{ {k: v for k, v in status['not_moved'].items() if v} }")

@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <sys/prctl.h>
+#include <unistd.h>
+
 #include "collect/harvest.h"
 #include "collect/requests.h"
 #include "collect/tail.h"
@@ -98,6 +101,29 @@ static void a_request_is_put_together_from_its_events(void **state)
 	assert_int_equal(seen.last.attempt[1].port, 4002);
 	assert_int_equal(seen.last.attempt[1].response_end_ns, 1022);
 	assert_int_equal(seen.last.worker_tid, 11);
+	tailor_requests_close(requests);
+}
+
+/* A server began to answer with something that was no HTTP, and the proxy answered in its stead. */
+static void a_refused_request_was_answered_by_no_attempt(void **state)
+{
+	struct tailor_requests *requests;
+	struct seen seen = {0};
+	struct ring ring;
+	uint32_t first = TAILOR_ATTEMPT(0, 0, TAILOR_FAILOVER_NONE);
+
+	(void)state;
+	ring_open(&ring);
+	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
+	put(&ring, TAILOR_EVENT_REQUEST_BEGIN, 42, 1000, 0, 0, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_ATTEMPT_BEGIN, 42, 1001, first, 4001, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_RESPONSE_BEGIN, 42, 1002, first, 4001, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_ATTEMPT_END, 42, 1003, first, 4001, TAILOR_ATTEMPT_END_BAD, 0, NULL);
+	put(&ring, TAILOR_EVENT_REQUEST_END, 42, 1004, 502, 90, TAILOR_REQUEST_END_REFUSED, TAILOR_ATTEMPT_NONE, NULL);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.last.attempts, 1);
+	assert_int_equal(seen.last.answered, -1);
 	tailor_requests_close(requests);
 }
 
@@ -282,10 +308,48 @@ static void a_thread_keeps_its_newest_name(void **state)
 	for (size_t i = 1; i < threads.count; i++)
 		assert_true(threads.list[i - 1].tid < threads.list[i].tid);
 	assert_string_equal(threads.list[49].name, "qtp-150");
-	tailor_threads_learn(&threads, 2, 300, "other");
-	tailor_threads_forget(&threads, 1);
-	assert_int_equal(threads.count, 1);
-	assert_string_equal(threads.list[0].name, "other");
+	tailor_threads_free(&threads);
+}
+
+/* A JVM that starts a thread for each request would else fill the memory with names of the dead. */
+static void threads_that_are_gone_for_long_are_forgotten(void **state)
+{
+	struct tailor_threads threads = {0};
+	uint32_t own = (uint32_t)getpid();
+
+	(void)state;
+	tailor_threads_learn(&threads, own, own, "Java name");
+	for (uint32_t tid = 1; tid <= 50; tid++)
+		tailor_threads_learn(&threads, 1u << 30, (1u << 30) + tid, "short-lived");
+	for (int second = 0; second < 30; second++) {
+		assert_int_equal(tailor_threads_scan(&threads, getpid()), 0);
+		tailor_threads_age(&threads);
+		/* Timelines of what has just passed still need them. */
+		assert_true(second >= 5 || threads.count >= 51);
+	}
+	for (size_t i = 0; i < threads.count; i++)
+		assert_int_equal(threads.list[i].pid, own);
+	assert_true(threads.count >= 1);
+	assert_string_equal(threads.list[0].name, "Java name");
+	tailor_threads_free(&threads);
+}
+
+static void a_thread_id_that_passes_on_does_not_keep_the_java_name(void **state)
+{
+	struct tailor_threads threads = {0};
+	uint32_t own = (uint32_t)getpid();
+
+	(void)state;
+	tailor_threads_learn(&threads, own, own, "gone");
+	tailor_threads_ended(&threads, own, own);
+	assert_string_equal(threads.list[0].name, "gone");
+	assert_int_equal(prctl(PR_SET_NAME, "next"), 0);
+	assert_int_equal(tailor_threads_scan(&threads, getpid()), 0);
+	assert_string_equal(threads.list[0].name, "next");
+	/* What the kernel calls it may change, too: a JVM names its threads after it has started them. */
+	assert_int_equal(prctl(PR_SET_NAME, "renamed"), 0);
+	assert_int_equal(tailor_threads_scan(&threads, getpid()), 0);
+	assert_string_equal(threads.list[0].name, "renamed");
 	tailor_threads_free(&threads);
 }
 
@@ -293,6 +357,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_put_together_from_its_events),
+		cmocka_unit_test(a_refused_request_was_answered_by_no_attempt),
 		cmocka_unit_test(requests_in_any_order_keep_apart),
 		cmocka_unit_test(an_overrun_channel_is_counted_and_half_requests_are_dropped),
 		cmocka_unit_test(requests_whose_end_was_lost_make_room),
@@ -301,6 +366,8 @@ int main(void)
 		cmocka_unit_test(a_harvest_says_what_was_overwritten_and_what_was_dropped),
 		cmocka_unit_test(what_was_overwritten_before_the_window_is_no_loss_of_it),
 		cmocka_unit_test(a_thread_keeps_its_newest_name),
+		cmocka_unit_test(threads_that_are_gone_for_long_are_forgotten),
+		cmocka_unit_test(a_thread_id_that_passes_on_does_not_keep_the_java_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

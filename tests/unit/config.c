@@ -73,7 +73,7 @@ static void every_key_reaches_its_field(void **state)
 	                                "failover: {on: [], replay: [GET, POST]}\n"
 	                                "timelines: {path: /x/y, max_size: 2MiB}\n"
 	                                "admin: {listen: \"unix:./admin.sock\"}\n"
-	                                "agent: {socket: ./agent.sock}\n"
+	                                "agent: {socket: ./agent.sock, group: daemon}\n"
 	                                "timeouts: {connect: 100ms, response: 2s, idle: 1m}\n"
 	                                "limits: {connections: 7, head_size: 8KiB}\n"
 	                                "trace: {kernel: required, events_per_cpu: 4096}\n";
@@ -95,6 +95,8 @@ static void every_key_reaches_its_field(void **state)
 	assert_true(config.has_admin);
 	assert_true(config.has_agent);
 	assert_string_equal(config.agent_socket, "./agent.sock");
+	assert_true(config.has_agent_group);
+	assert_int_equal(config.agent_group, 1); /* daemon: of every Linux Standard Base system */
 	assert_int_equal(config.connect_timeout_ns, 100000000);
 	assert_int_equal(config.response_timeout_ns, 2000000000);
 	assert_int_equal(config.idle_timeout_ns, 60000000000);
@@ -141,6 +143,8 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers:\n  - {name: 'a b', address: 127.0.0.1:2}\n", 3, "is no name"},
 		{"listen: 127.0.0.1:8080\nservers: []\n", 2, "servers"},
 		{"listen: 127.0.0.1:8080\nservers: [{name: a, address: '127.0.0.1:1'}, {name: b, address: '127.0.0.1:2'}, {name: c, address: '127.0.0.1:3'}]\n", 2, "2 max"},
+		{GOOD "agent: {socket: ./a.sock, group: no-such-group}\n", 5, "has no group \"no-such-group\""},
+		{GOOD "agent:\n  socket: ./a.sock\n  group: 12x\n", 7, "has no group \"12x\""},
 		{GOOD "agent: {socket: /a/path/that/is/much/too/long/for/a/unix/socket/because/it/goes/on/and/on/until/the/limit/of/sun_path/is/passed.sock}\n", 5,
 		 "the system allows 107"},
 	};

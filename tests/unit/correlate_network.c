@@ -459,6 +459,23 @@ static void a_request_that_the_proxy_answers_itself_is_the_proxys(void **state)
 	scene_close(&scene);
 }
 
+/* The connection's last exchange: its write was preempted after the bytes had left, and returned when the tag was new. */
+static void a_write_before_the_request_was_received_is_not_its_response(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 1200);
+	proxy_story(&scene, 1200, LOOP);
+	writes(&scene, 1008, LOOP, REQUEST, 8000, 400);
+	arrival(&scene, LOOP);
+	explain(&scene);
+	assert_int_equal(scene.timeline.join, TAILOR_JOIN_NONE);
+	assert_int_equal(scene.timeline.server_ns, 0);
+	assert_took(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED, 0);
+	scene_close(&scene);
+}
+
 static void a_record_without_an_end_is_refused(void **state)
 {
 	struct scene scene;
@@ -494,6 +511,7 @@ int main(void)
 	        cmocka_unit_test(a_proxy_without_a_cpu_is_the_proxys_own_fault),
 	        cmocka_unit_test(connecting_is_waiting_for_a_connection),
 	        cmocka_unit_test(a_request_that_the_proxy_answers_itself_is_the_proxys),
+	        cmocka_unit_test(a_write_before_the_request_was_received_is_not_its_response),
 	        cmocka_unit_test(a_record_without_an_end_is_refused),
 		cmocka_unit_test(a_request_in_a_socket_that_nobody_waits_on_is_not_in_transit),
 		cmocka_unit_test(a_packet_that_the_kernel_delivers_late_is_in_transit),

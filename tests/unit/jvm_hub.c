@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,8 +18,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/listen.h"
 #include "collect/jvm.h"
 
 #define SLOTS 64
@@ -77,7 +80,7 @@ static struct tailor_jvm_hub *new_hub(void)
 	char error[256] = "";
 
 	memset(&seen, 0, sizeof(seen));
-	assert_int_equal(tailor_jvm_hub_open(path, &events, &hub, error, sizeof(error)), 0);
+	assert_int_equal(tailor_jvm_hub_open(path, TAILOR_LISTEN_OWNER, &events, &hub, error, sizeof(error)), 0);
 	return hub;
 }
 
@@ -400,6 +403,65 @@ static void the_socket_is_for_its_owner_only_and_goes_with_the_hub(void **state)
 	assert_int_equal(lstat(path, &status), -1);
 }
 
+/* Whether a process of another user, in that group, can connect: 0 or the errno. */
+static int connect_as(uid_t user, gid_t group)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	pid_t child = fork();
+	int status, fd;
+
+	assert_true(child >= 0);
+	if (child == 0) {
+		fd = socket(AF_UNIX, SOCK_SEQPACKET, 0);
+		strcpy(address.sun_path, path);
+		if (fd < 0 || setgroups(1, &group) != 0 || setgid(group) != 0 || setuid(user) != 0)
+			_exit(255);
+		_exit(connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0 ? 0 : errno);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_true(WIFEXITED(status));
+	return WEXITSTATUS(status);
+}
+
+/* JVMs run as users of their own; the proxy runs as root, or as a user who shares a group with them. */
+static void a_group_opens_the_socket_to_its_members_and_to_nobody_else(void **state)
+{
+	const gid_t group = 54321, other = 54322;
+	const uid_t user = 54323, proxy = 54324;
+	struct tailor_jvm_hub *hub;
+	struct stat status;
+	char error[256] = "";
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	assert_int_equal(chmod(directory, 0755), 0);
+	hub = new_hub();
+	assert_int_equal(connect_as(user, group), EACCES);
+	tailor_jvm_hub_close(hub);
+
+	assert_int_equal(tailor_jvm_hub_open(path, group, &events, &hub, error, sizeof(error)), 0);
+	assert_int_equal(lstat(path, &status), 0);
+	assert_int_equal(status.st_mode & 07777, 0660);
+	assert_int_equal(status.st_gid, group);
+	assert_int_equal(connect_as(user, other), EACCES);
+	assert_int_equal(connect_as(user, group), 0);
+	assert_int_equal(seteuid(proxy), 0);
+	tailor_jvm_hub_dispatch(hub);
+	assert_int_equal(seteuid(0), 0);
+	assert_int_equal(seen.refused, 0);
+	tailor_jvm_hub_close(hub);
+
+	/* Somebody who is not of the group cannot open it to the group, and leaves no file behind. */
+	assert_int_equal(chmod(directory, 0777), 0);
+	assert_int_equal(seteuid(proxy), 0);
+	assert_int_equal(tailor_jvm_hub_open(path, group, &events, &hub, error, sizeof(error)), -EPERM);
+	assert_int_equal(seteuid(0), 0);
+	assert_non_null(strstr(error, "member of the group"));
+	assert_int_equal(lstat(path, &status), -1);
+	assert_int_equal(chmod(directory, 0700), 0);
+}
+
 static void a_live_socket_is_respected_and_a_stale_one_replaced(void **state)
 {
 	struct tailor_jvm_hub *hub = new_hub(), *second = NULL;
@@ -408,7 +470,7 @@ static void a_live_socket_is_respected_and_a_stale_one_replaced(void **state)
 	int fd;
 
 	(void)state;
-	assert_int_equal(tailor_jvm_hub_open(path, &events, &second, error, sizeof(error)), -EADDRINUSE);
+	assert_int_equal(tailor_jvm_hub_open(path, TAILOR_LISTEN_OWNER, &events, &second, error, sizeof(error)), -EADDRINUSE);
 	assert_non_null(strstr(error, path));
 	assert_non_null(strstr(error, "another proxy"));
 	assert_null(second);
@@ -436,7 +498,7 @@ static void a_file_that_is_no_socket_is_left_alone(void **state)
 	(void)state;
 	assert_int_equal(write(fd, "precious", 8), 8);
 	close(fd);
-	assert_int_equal(tailor_jvm_hub_open(path, &events, &hub, error, sizeof(error)), -EEXIST);
+	assert_int_equal(tailor_jvm_hub_open(path, TAILOR_LISTEN_OWNER, &events, &hub, error, sizeof(error)), -EEXIST);
 	assert_int_equal(access(path, F_OK), 0);
 	unlink(path);
 }
@@ -462,9 +524,9 @@ static void errors_name_the_path_and_the_remedy(void **state)
 	(void)state;
 	memset(longest, 'x', sizeof(longest) - 1);
 	longest[sizeof(longest) - 1] = 0;
-	assert_int_equal(tailor_jvm_hub_open(longest, &events, &hub, error, sizeof(error)), -ENAMETOOLONG);
+	assert_int_equal(tailor_jvm_hub_open(longest, TAILOR_LISTEN_OWNER, &events, &hub, error, sizeof(error)), -ENAMETOOLONG);
 	assert_non_null(strstr(error, "xxx"));
-	assert_int_equal(tailor_jvm_hub_open("/nonexistent/agent.sock", &events, &hub, error, sizeof(error)), -ENOENT);
+	assert_int_equal(tailor_jvm_hub_open("/nonexistent/agent.sock", TAILOR_LISTEN_OWNER, &events, &hub, error, sizeof(error)), -ENOENT);
 	assert_non_null(strstr(error, "create its directory"));
 	assert_null(hub);
 }
@@ -496,7 +558,8 @@ int main(void)
 	        cmocka_unit_test(silent_peers_stop_nobody_and_are_limited),
 	        cmocka_unit_test(an_agent_that_dies_right_after_its_hello_is_attached_and_detached),
 	        cmocka_unit_test(the_socket_is_for_its_owner_only_and_goes_with_the_hub),
-	        cmocka_unit_test(a_live_socket_is_respected_and_a_stale_one_replaced),
+	        cmocka_unit_test(a_group_opens_the_socket_to_its_members_and_to_nobody_else),
+        cmocka_unit_test(a_live_socket_is_respected_and_a_stale_one_replaced),
 	        cmocka_unit_test(a_file_that_is_no_socket_is_left_alone),
 	        cmocka_unit_test(a_successors_socket_is_not_removed),
 	        cmocka_unit_test(errors_name_the_path_and_the_remedy),
