@@ -263,6 +263,25 @@ static int take_signal(int fd)
 	return 1;
 }
 
+/* Says when timelines begin to be lost, and when they are kept again. */
+static void say_store_error(struct proxy_run *run)
+{
+	const char *path = run->config.timelines_path;
+	struct tailor_observer_status status;
+
+	tailor_observer_status(run->observer, &status);
+	if (status.store_error == run->store_error_said)
+		return;
+	run->store_error_said = status.store_error;
+	if (!status.store_error)
+		proxy_say("timelines.path: timelines are kept again in %s", path);
+	else if (status.store_error == -ENOENT)
+		proxy_say("timelines.path: %s was removed, so timelines are lost; restart to make it anew", path);
+	else
+		proxy_say("timelines.path: cannot write to %s: %s; timelines are lost until there is space and it is writable", path,
+		          strerror(-status.store_error));
+}
+
 static void serve(struct proxy_run *run, int signals)
 {
 	struct pollfd fds[] = {{.fd = signals, .events = POLLIN}, {.fd = run->hub ? tailor_jvm_hub_fd(run->hub) : -1, .events = POLLIN}};
@@ -274,6 +293,7 @@ static void serve(struct proxy_run *run, int signals)
 
 		if (tailor_clock_ns() - refreshed_ns >= (uint64_t)wait_ms * TAILOR_NS_PER_MS) {
 			proxy_servers_refresh(run);
+			say_store_error(run);
 			refreshed_ns = tailor_clock_ns();
 		}
 		if (poll(fds, 2, wait_ms) < 0 && errno != EINTR)

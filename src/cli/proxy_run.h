@@ -43,11 +43,16 @@ struct proxy_run {
 	struct tailor_jvm_hub *hub;
 	struct tailor_admin *admin;
 	uint64_t started_ns;
+	int store_error_said; /* so that a full disk is one line, not one each second */
+	struct {
+		char reason[80];
+		uint64_t said_ns, unsaid;
+	} refused; /* at the agents' socket */
 
 	pthread_mutex_t lock; /* server, unmatched */
 	struct proxy_server server[TAILOR_CONFIG_SERVERS_MAX];
 	struct tailor_jvm *unmatched[UNMATCHED_MAX]; /* agents whose process listens nowhere that we know of (yet) */
-	uint64_t unmatched_since_ns[UNMATCHED_MAX];
+	uint64_t unmatched_since_ns[UNMATCHED_MAX]; /* 0: for long */
 	size_t unmatched_count;
 };
 

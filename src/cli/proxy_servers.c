@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
 #include "cli/proxy_run.h"
 #include "collect/process.h"
 
-/* An agent whose process does not listen at a server's address for so long belongs to another server. */
+/* An agent whose process does not listen at a server's address for so long may belong to another server, or its server
+ * takes long to start: it goes on waiting, but nobody looks for it every few milliseconds any more. */
 #define UNMATCHED_NS_MAX (60 * TAILOR_NS_PER_S)
+/* How long the same refusal is said only once. */
+#define REFUSED_AGAIN_NS (60 * TAILOR_NS_PER_S)
 /* A listener may pass to another process while the old one lives on; looking for it walks /proc. */
 #define LOOK_AGAIN_NS (10 * TAILOR_NS_PER_S)
 
@@ -62,9 +66,9 @@ static void match(struct proxy_run *run)
 			detach(run, i);
 			attach(run, i, jvm);
 			drop_unmatched(run, j);
-		} else if (tailor_clock_ns() - run->unmatched_since_ns[j] > UNMATCHED_NS_MAX) {
-			proxy_say("the agent of pid %d is not used: that process listens at no configured server's address", (int)jvm->pid);
-			drop_unmatched(run, j);
+		} else if (run->unmatched_since_ns[j] && tailor_clock_ns() - run->unmatched_since_ns[j] > UNMATCHED_NS_MAX) {
+			proxy_say("the agent of pid %d is not used yet: that process listens at no configured server's address", (int)jvm->pid);
+			run->unmatched_since_ns[j] = 0;
 		}
 	}
 }
@@ -73,6 +77,13 @@ void proxy_servers_attached(void *context, struct tailor_jvm *jvm)
 {
 	struct proxy_run *run = context;
 
+	/* One that has waited for long gives its place to the newcomer. */
+	for (size_t j = 0; run->unmatched_count == UNMATCHED_MAX && j < UNMATCHED_MAX; j++) {
+		if (!run->unmatched_since_ns[j]) {
+			drop_unmatched(run, j);
+			break;
+		}
+	}
 	if (run->unmatched_count == UNMATCHED_MAX) {
 		proxy_say("the agent of pid %d is not used: %d agents wait already for a server of theirs", (int)jvm->pid, UNMATCHED_MAX);
 		return;
@@ -102,8 +113,21 @@ void proxy_servers_detached(void *context, struct tailor_jvm *jvm)
 
 void proxy_servers_refused(void *context, pid_t pid, const char *reason)
 {
-	(void)context;
-	proxy_say("refused pid %d at the agents' socket: %s", (int)pid, reason);
+	struct proxy_run *run = context;
+	uint64_t now_ns = tailor_clock_ns();
+	char more[48] = "";
+
+	/* A refused agent comes back ten times a second, and others as often as they like. */
+	if (strcmp(run->refused.reason, reason) == 0 && now_ns - run->refused.said_ns < REFUSED_AGAIN_NS) {
+		run->refused.unsaid++;
+		return;
+	}
+	if (run->refused.unsaid)
+		snprintf(more, sizeof(more), " (and %llu others before)", (unsigned long long)run->refused.unsaid);
+	snprintf(run->refused.reason, sizeof(run->refused.reason), "%s", reason);
+	run->refused.said_ns = now_ns;
+	run->refused.unsaid = 0;
+	proxy_say("refused pid %d at the agents' socket: %s%s", (int)pid, reason, more);
 }
 
 static void follow(struct proxy_run *run, size_t i, pid_t pid)
@@ -155,7 +179,11 @@ void proxy_servers_refresh(struct proxy_run *run)
 
 int proxy_servers_unsettled(const struct proxy_run *run)
 {
-	return run->unmatched_count > 0;
+	for (size_t i = 0; i < run->unmatched_count; i++) {
+		if (run->unmatched_since_ns[i])
+			return 1;
+	}
+	return 0;
 }
 
 void proxy_servers_release(struct proxy_run *run)
