@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <tailor/window.h>
 #include <unistd.h>
@@ -23,6 +24,8 @@
 #define REQUEST_SLOTS 32768
 #define REFRESH_MS 1000
 #define REFRESH_SOON_MS 50
+/* Listeners, rings, BPF programs and maps, the agents' wakers, the store. */
+#define OTHER_FILES 200
 #define STOP_NS (5 * TAILOR_NS_PER_S)
 
 void proxy_say(const char *format, ...)
@@ -235,6 +238,22 @@ static void say_what_is_missing(const struct proxy_run *run)
 		proxy_say("without a backup: requests cannot be moved during a pause; configure a second server");
 }
 
+/* A client takes an open file, and one more at the server: takes as many as are allowed, and says when that is too few. */
+static void raise_file_limit(const struct tailor_config *config)
+{
+	rlim_t wanted = 2 * (rlim_t)config->connections_max + OTHER_FILES;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return;
+	proxy_say("limits.connections is %u, which may take %llu open files, but %llu are allowed; raise `ulimit -n` (LimitNOFILE in a "
+	          "systemd unit), or lower it",
+	          config->connections_max, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
+}
+
 static int signals_open(void)
 {
 	sigset_t signals;
@@ -356,6 +375,7 @@ int tailor_command_proxy(int argc, char **argv)
 	}
 	pthread_mutex_init(&run->lock, NULL);
 	run->started_ns = tailor_clock_ns();
+	raise_file_limit(&run->config);
 	signals = signals_open();
 	if (start(run) != 0) {
 		stop(run);

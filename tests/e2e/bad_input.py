@@ -202,6 +202,19 @@ def a_store_that_is_removed_while_it_runs_is_said_once(scene):
     check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
 
 
+def the_limit_of_open_files_is_raised_and_one_too_low_is_said(scene):
+    for hard, said in ((4096, False), (512, True)):
+        command = f'ulimit -Sn 256 && ulimit -Hn {hard} && exec "$@"'
+        proxy = scene.keep(harness.Process(f"proxy{hard}", ["sh", "-c", command, "sh", harness.TAILOR, "proxy", "-c", config(scene.directory)],
+                                           scene.directory))
+        proxy.wait_for("tailor: serving", 20)
+        with open(f"/proc/{proxy.pid}/limits") as limits:
+            soft = int(re.search(r"Max open files +([0-9]+)", limits.read())[1])
+        check(soft == hard, f"of {hard} allowed open files the proxy takes {soft}")
+        check(("limits.connections is 1024" in proxy.log()) == said, f"with {hard} open files it says:\n{proxy.log()}")
+        check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
+
+
 def who_is_refused_at_the_agents_socket_fills_no_log(scene):
     proxy = scene.keep(harness.Process("proxy", [harness.TAILOR, "proxy", "-c", config(scene.directory)], scene.directory))
     proxy.wait_for("tailor: serving", 20)
@@ -219,4 +232,4 @@ harness.run(a_wrong_config_is_refused_with_its_line, a_missing_config_and_wrong_
             a_port_in_use_is_named_and_nothing_is_left_behind, a_second_proxy_on_the_same_files_is_refused,
             a_server_that_is_down_is_an_answer_not_an_end, what_is_no_store_is_refused,
             a_store_that_was_cut_or_damaged_gives_what_is_whole,
-            a_store_that_is_removed_while_it_runs_is_said_once, who_is_refused_at_the_agents_socket_fills_no_log)
+            a_store_that_is_removed_while_it_runs_is_said_once, the_limit_of_open_files_is_raised_and_one_too_low_is_said, who_is_refused_at_the_agents_socket_fills_no_log)
