@@ -126,7 +126,6 @@ static void parse(struct worker *worker, struct client *client)
 	} else if (client->eof) {
 		exchange_client_gone(worker, client);
 	} else {
-		set_alarm(worker, client, worker->options->idle_timeout_ns);
 		client_receive(worker, client);
 	}
 }
@@ -144,6 +143,8 @@ static void begin_request(struct worker *worker, struct client *client, uint64_t
 	client->state = CLIENT_HEAD;
 	client->early_ns = 0;
 	exchange_begin(worker, client, read_ns);
+	/* For the whole head: a byte now and then would hold the connection for ever. */
+	set_alarm(worker, client, worker->options->idle_timeout_ns);
 	parse(worker, client);
 	note_early_bytes(client, read_ns);
 }

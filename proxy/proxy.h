@@ -36,7 +36,7 @@ struct tailor_proxy_options {
 	size_t head_bytes_max;
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns; /* request sent to response head */
-	uint64_t idle_timeout_ns;     /* client keep-alive, and between bytes of a message */
+	uint64_t idle_timeout_ns;     /* unused connections on both sides, a request's whole head, between bytes of a body */
 
 	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
 	const struct tailor_channel *channels;  /* one request channel per worker */

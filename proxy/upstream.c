@@ -236,7 +236,8 @@ void upstream_release(struct worker *worker, struct upstream *upstream)
 	upstream->state = UPSTREAM_IDLE;
 	upstream->in_start = upstream->in_body = upstream->in_end = 0;
 	list_add(&worker->server[upstream->server].idle, upstream);
-	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
+	/* The most recently used one is used next, so that those of a past peak come to their end. */
+	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
 	upstream_receive(worker, upstream);
 }
 
@@ -334,7 +335,10 @@ void upstream_complete(struct worker *worker, struct upstream *upstream, enum op
 
 void upstream_alarm(struct worker *worker, struct upstream *upstream)
 {
-	if (upstream->state == UPSTREAM_CONNECTING)
+	if (upstream->state == UPSTREAM_IDLE) {
+		list_remove(upstream);
+		close_upstream(worker, upstream);
+	} else if (upstream->state == UPSTREAM_CONNECTING)
 		connected(worker, upstream, -ETIMEDOUT);
 	else if (upstream->state == UPSTREAM_BUSY)
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_TIMEOUT);

@@ -26,8 +26,8 @@ struct tailor_store_reader;
  */
 int tailor_store_writer_open(const char *path, uint64_t max_bytes, struct tailor_store_writer **ret_writer);
 
-/* Appends one timeline; it is copied. Returns 0 or a negative errno (-ENOSPC, -EIO, -ENOMEM, -EFBIG: it takes
- * more than 4 MiB or than the whole store); after an error the store is still readable and the next append may work. */
+/* Appends one timeline; it is copied. Returns 0 or a negative errno (-ENOSPC, -EIO, -ENOMEM, -ENOENT: the directory was
+ * removed, -EFBIG: it takes more than 4 MiB or than the whole store); after an error the store is still readable and the next append may work. */
 int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_timeline *timeline);
 
 /* Closes; NULL is allowed. */

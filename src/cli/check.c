@@ -37,12 +37,13 @@ int tailor_command_check(int argc, char **argv)
 		"Exit code 0: the file is good. 2: it is not.\n", NULL, NULL, NULL,
 	};
 	struct check_arguments arguments = {0};
+	char address[TAILOR_ADDRESS_TEXT_BYTES];
 	struct tailor_config config;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	if (cli_config_load(arguments.config, &config) != 0)
 		return TAILOR_EXIT_USAGE;
-	printf("%s: good (%zu %s, listening on %u)\n", arguments.config, config.servers,
-	       config.servers == 1 ? "server, no backup" : "servers", tailor_address_port(&config.listen));
+	printf("%s: good (%zu %s, clients come to %s)\n", arguments.config, config.servers,
+	       config.servers == 1 ? "server, no backup" : "servers", tailor_address_format(address, &config.listen));
 	return TAILOR_EXIT_DONE;
 }

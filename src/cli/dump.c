@@ -286,7 +286,7 @@ static int fail_to_open(const char *path, int error)
 		fprintf(stderr,
 		        "tailor dump: %s does not exist: no slow request has been recorded yet, or the store is "
 		        "elsewhere; "
-		        "give its PATH (timelines.path in tailor.yaml)\n",
+		        "give its PATH (`timelines.path` in tailor.yaml)\n",
 		        path);
 	else if (error == -EINVAL)
 		fprintf(stderr,
@@ -315,6 +315,11 @@ static int dump(const struct options *options)
 		fprintf(stderr, "tailor dump: cannot read %s: %s\n", options->path, strerror(-error));
 	else if (chosen.count == 0 && read == 0)
 		fprintf(stderr, "tailor dump: %s is empty: no slow request has been recorded yet\n", options->path);
+	else if (chosen.count == 0 && options->one_request)
+		fprintf(stderr,
+		        "tailor dump: request %016" PRIx64 " is not among the %zu timelines in %s: the proxy was done with it within "
+		        "slow.threshold, or its timeline has been deleted since\n",
+		        options->request, read, options->path);
 	else if (chosen.count == 0)
 		fprintf(stderr,
 		        "tailor dump: none of the %zu timelines in %s matches; leave out an option to see more\n", read,

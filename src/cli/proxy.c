@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <tailor/window.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@
 #define REQUEST_SLOTS 32768
 #define REFRESH_MS 1000
 #define REFRESH_SOON_MS 50
+/* Listeners, rings, BPF programs and maps, the agents' wakers, the store. */
+#define OTHER_FILES 200
 #define STOP_NS (5 * TAILOR_NS_PER_S)
 
 void proxy_say(const char *format, ...)
@@ -237,6 +240,22 @@ static void say_what_is_missing(const struct proxy_run *run)
 		proxy_say("without a backup: requests cannot be moved during a pause; configure a second server");
 }
 
+/* A client takes an open file, and one more at the server: takes as many as are allowed, and says when that is too few. */
+static void raise_file_limit(const struct tailor_config *config)
+{
+	rlim_t wanted = 2 * (rlim_t)config->connections_max + OTHER_FILES;
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= wanted)
+		return;
+	proxy_say("limits.connections is %u, which may take %llu open files, but %llu are allowed; raise `ulimit -n` (LimitNOFILE in a "
+	          "systemd unit), or lower it",
+	          config->connections_max, (unsigned long long)wanted, (unsigned long long)limit.rlim_max);
+}
+
 static int signals_open(void)
 {
 	sigset_t signals;
@@ -265,6 +284,25 @@ static int take_signal(int fd)
 	return 1;
 }
 
+/* Says when timelines begin to be lost, and when they are kept again. */
+static void say_store_error(struct proxy_run *run)
+{
+	const char *path = run->config.timelines_path;
+	struct tailor_observer_status status;
+
+	tailor_observer_status(run->observer, &status);
+	if (status.store_error == run->store_error_said)
+		return;
+	run->store_error_said = status.store_error;
+	if (!status.store_error)
+		proxy_say("timelines.path: timelines are kept again in %s", path);
+	else if (status.store_error == -ENOENT)
+		proxy_say("timelines.path: %s was removed, so timelines are lost; restart to make it anew", path);
+	else
+		proxy_say("timelines.path: cannot write to %s: %s; timelines are lost until there is space and it is writable", path,
+		          strerror(-status.store_error));
+}
+
 static void serve(struct proxy_run *run, int signals)
 {
 	struct pollfd fds[2 + TAILOR_CONFIG_SERVERS_MAX] = {{.fd = signals, .events = POLLIN},
@@ -277,6 +315,7 @@ static void serve(struct proxy_run *run, int signals)
 
 		if (tailor_clock_ns() - refreshed_ns >= (uint64_t)wait_ms * TAILOR_NS_PER_MS) {
 			proxy_servers_refresh(run);
+			say_store_error(run);
 			refreshed_ns = tailor_clock_ns();
 		}
 		for (size_t i = 0; i < TAILOR_CONFIG_SERVERS_MAX; i++)
@@ -347,6 +386,7 @@ int tailor_command_proxy(int argc, char **argv)
 	pthread_mutex_init(&run->lock, NULL);
 	proxy_servers_init(run);
 	run->started_ns = tailor_clock_ns();
+	raise_file_limit(&run->config);
 	signals = signals_open();
 	if (start(run) != 0) {
 		stop(run);

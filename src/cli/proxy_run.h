@@ -51,6 +51,11 @@ struct proxy_run {
 	struct tailor_jvm_hub *hub;
 	struct tailor_admin *admin;
 	uint64_t started_ns;
+	int store_error_said; /* so that a full disk is one line, not one each second */
+	struct {
+		char reason[80];
+		uint64_t said_ns, unsaid;
+	} refused; /* at the agents' socket */
 
 	pthread_mutex_t lock; /* server[].jvm and .pid */
 	struct proxy_server server[TAILOR_CONFIG_SERVERS_MAX];

@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/pidfd.h>
 #include <unistd.h>
@@ -12,6 +13,8 @@
 
 /* An agent whose process does not listen at a server's address for so long probably belongs to another server. */
 #define UNMATCHED_NS_MAX (60 * TAILOR_NS_PER_S)
+/* How long the same refusal is said only once. */
+#define REFUSED_AGAIN_NS (60 * TAILOR_NS_PER_S)
 /* A listener may pass to another process while the old one lives on; looking for it walks /proc. */
 #define LOOK_AGAIN_NS (10 * TAILOR_NS_PER_S)
 #define LOOK_SOON_NS TAILOR_NS_PER_S
@@ -71,7 +74,8 @@ static void match(struct proxy_run *run)
 		struct proxy_unmatched *unmatched = &run->unmatched[j];
 		size_t i = 0;
 
-		while (i < run->config.servers && run->server[i].pid != unmatched->jvm->pid)
+		/* 0 is no process: one that was not found, or one in a pid namespace that is hidden from this one. */
+		while (i < run->config.servers && (!run->server[i].pid || run->server[i].pid != unmatched->jvm->pid))
 			i++;
 		if (i < run->config.servers) {
 			detach(run, i);
@@ -117,8 +121,21 @@ void proxy_servers_detached(void *context, struct tailor_jvm *jvm)
 
 void proxy_servers_refused(void *context, pid_t pid, const char *reason)
 {
-	(void)context;
-	proxy_say("refused pid %d at the agents' socket: %s", (int)pid, reason);
+	struct proxy_run *run = context;
+	uint64_t now_ns = tailor_clock_ns();
+	char more[48] = "";
+
+	/* A refused agent comes back ten times a second, and others as often as they like. */
+	if (strcmp(run->refused.reason, reason) == 0 && now_ns - run->refused.said_ns < REFUSED_AGAIN_NS) {
+		run->refused.unsaid++;
+		return;
+	}
+	if (run->refused.unsaid)
+		snprintf(more, sizeof(more), " (and %llu others before)", (unsigned long long)run->refused.unsaid);
+	snprintf(run->refused.reason, sizeof(run->refused.reason), "%s", reason);
+	run->refused.said_ns = now_ns;
+	run->refused.unsaid = 0;
+	proxy_say("refused pid %d at the agents' socket: %s%s", (int)pid, reason, more);
 }
 
 /* Stops tracing the server's process, unless another server's is the same. */

@@ -69,9 +69,14 @@ static void take_size(struct validation *validation, const char *path, const cha
 
 static void take_number(struct validation *validation, const char *path, const uint32_t *number, uint32_t min, uint32_t max, uint32_t *value)
 {
+	const char *text = config_lines_text(validation->lines, path);
+
 	if (!number)
 		return;
-	if (*number < min || *number > max)
+	/* libcyaml stops at the point of 2.5. */
+	if (text && text[strspn(text, "0123456789")])
+		complain(validation, path, "%s: \"%s\" is not a whole number from %u to %u", path, text, min, max);
+	else if (*number < min || *number > max)
 		complain(validation, path, "%s: %u is out of range; from %u to %u", path, *number, min, max);
 	else
 		*value = *number;
@@ -131,6 +136,21 @@ static void take_address(struct validation *validation, const char *path, const 
 		complain(validation, path, "%s: \"%s\" has port 0; name the server's port", path, text);
 }
 
+/* Whether a connection to `address` comes to who listens on `listener`. */
+static bool reaches(const struct tailor_address *address, const struct tailor_address *listener)
+{
+	static const uint8_t any4[16] = {[10] = 0xff, [11] = 0xff}, any6[16];
+	uint8_t to[16], own[16];
+
+	if (!address->length || !listener->length || tailor_address_port(address) == 0 ||
+	    tailor_address_port(address) != tailor_address_port(listener))
+		return false;
+	tailor_address_ip(address, to);
+	tailor_address_ip(listener, own);
+	return memcmp(to, own, sizeof(to)) == 0 ||
+	       (tailor_address_is_local(address) && (memcmp(own, any4, sizeof(own)) == 0 || memcmp(own, any6, sizeof(own)) == 0));
+}
+
 static bool is_name(const char *text)
 {
 	if (!text[0] || strlen(text) >= TAILOR_CONFIG_NAME_BYTES)
@@ -158,6 +178,9 @@ static void take_servers(struct validation *validation, const struct file_config
 			         file->servers[i].name, TAILOR_CONFIG_NAME_BYTES - 1);
 		snprintf(path, sizeof(path), "servers[%u].address", i);
 		take_address(validation, path, file->servers[i].address, false, false, &server->address);
+		if (reaches(&server->address, &config->listen))
+			complain(validation, path, "%s: %s is the proxy itself, which listens on %s; name the server's own port", path,
+			         file->servers[i].address, file->listen);
 		for (unsigned int j = 0; j < i; j++) {
 			if (strcmp(file->servers[j].name, file->servers[i].name) == 0)
 				complain(validation, path, "servers: there are two named \"%s\"; give each its own name", server->name);
@@ -187,6 +210,9 @@ static void take_optional_sections(struct validation *validation, const struct f
 		take_address(validation, "admin.listen", file->admin->listen, true, true, &config->admin);
 		if (config->admin.length && !tailor_address_is_local(&config->admin))
 			complain(validation, "admin.listen", "admin.listen: \"%s\" is reachable from outside; use unix:PATH or a loopback address",
+			         file->admin->listen);
+		if (reaches(&config->admin, &config->listen))
+			complain(validation, "admin.listen", "admin.listen: \"%s\" is where the clients are served; choose another port or unix:PATH",
 			         file->admin->listen);
 	}
 	if (file->agent) {
@@ -246,11 +272,47 @@ static void set_defaults(struct tailor_config *config)
 	config->events_per_cpu = 65536;
 }
 
+/* What a value of the wrong kind should have been; NULL when libcyaml's own words must do. */
+static const char *wanted_instead(const struct file_problem *problem, const char **ret_value)
+{
+	static const struct {
+		const char *begins, *says;
+	} table[] = {
+		{"Unknown flag: ", NULL},
+		{"Invalid ENUM value: ", NULL},
+		{"Invalid UINT value: ", "is not a whole number from 0 to 4294967295"},
+		{"Invalid uint64_t value: ", "is not a whole number from 0 to 4294967295"},
+		{"Expecting FLAGS", "is not a list; write it in brackets, like [GET, HEAD], or [] for none"},
+		{"Expecting SEQUENCE", "is not a list; write it in brackets or with a dash before each item"},
+		{"Expecting MAPPING", "is not a section; write {KEY: VALUE} or indented lines; the README lists the keys"},
+		{"Expecting ", "is not a single value"},
+		{"Insufficient entries", "is empty; name one server, or two to have a backup"},
+		{"Excessive entries", "has too many items; at most 2"},
+	};
+
+	*ret_value = NULL;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		size_t length = strlen(table[i].begins);
+
+		if (strncmp(problem->text, table[i].begins, length) != 0)
+			continue;
+		if (table[i].begins[length - 2] == ':')
+			*ret_value = problem->text + length;
+		if (table[i].says)
+			return table[i].says;
+		return strcmp(problem->field, "failover.on") == 0       ? "is not one of: gc"
+		       : strcmp(problem->field, "failover.replay") == 0 ? "is not one of: GET, HEAD, POST, PUT, DELETE, OPTIONS"
+		                                                        : "is not one of: auto, off, required";
+	}
+	return NULL;
+}
+
 /* Turns libcyaml's words into ours: the thing, then the remedy. */
 static void complain_about_problem(struct validation *validation, const struct file_problem *problem)
 {
 	static const char unexpected[] = "Unexpected key: ";
 	static const char missing[] = "Missing required mapping field: ";
+	const char *wanted, *value;
 	unsigned int line = problem->line;
 	char text[512];
 
@@ -268,6 +330,14 @@ static void complain_about_problem(struct validation *validation, const struct f
 		if (strcmp(key, "listen") == 0 || strcmp(key, "servers") == 0)
 			line = 1;
 		snprintf(text, sizeof(text), "the key \"%s\" is missing and has no default", key);
+	} else if ((wanted = wanted_instead(problem, &value)) != NULL && problem->field[0]) {
+		/* Some come in libcyaml's quotes. */
+		int length = value ? (int)strcspn(value + (*value == '\''), "'") : 0;
+
+		if (value)
+			snprintf(text, sizeof(text), "%s: \"%.*s\" %s", problem->field, length, value + (*value == '\''), wanted);
+		else
+			snprintf(text, sizeof(text), "%s: %s", problem->field, wanted);
 	} else if (problem->field[0]) {
 		snprintf(text, sizeof(text), "%s: %s", problem->field, problem->text);
 	} else {

@@ -117,7 +117,7 @@ static const cyaml_schema_value_t config_value = {
 static void collect_problem(cyaml_log_t level, void *context, const char *format, va_list arguments)
 {
 	struct file_problem *problem = context;
-	char text[256];
+	char text[256], outer[64];
 	char *message, *place;
 
 	(void)level;
@@ -135,8 +135,12 @@ static void collect_problem(cyaml_log_t level, void *context, const char *format
 	place = strstr(text, "(line: ");
 	if (place && problem->line == 0)
 		sscanf(place, "(line: %u", &problem->line);
-	if (!problem->field[0])
-		sscanf(message, " in mapping field '%63[^']'", problem->field);
+	if (sscanf(message, " in mapping field '%63[^']'", outer) == 1) {
+		char inner[sizeof(problem->field)];
+
+		memcpy(inner, problem->field, sizeof(inner));
+		snprintf(problem->field, sizeof(problem->field), "%s%s%s", outer, inner[0] ? "." : "", inner);
+	}
 }
 
 static cyaml_config_t loader(struct file_problem *problem)

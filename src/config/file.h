@@ -71,7 +71,7 @@ struct file_config {
 /* What libcyaml says about the first thing wrong. */
 struct file_problem {
 	char text[200];    /* its own words, "Unexpected key: foo" */
-	char field[64];    /* the innermost named field it was in, "" at the top */
+	char field[64];    /* the path of the field it was in, like slow.threshold; "" at the top */
 	unsigned int line; /* roughly where: of the key before an unknown one */
 };
 

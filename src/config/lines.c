@@ -11,6 +11,22 @@ struct config_lines {
 	yaml_document_t document;
 };
 
+/* Whether another document follows, and in which line; what is no YAML behind the first one counts, too. */
+static int config_lines_more(yaml_parser_t *parser, unsigned int *ret_line)
+{
+	yaml_document_t next;
+	int more;
+
+	if (!yaml_parser_load(parser, &next)) {
+		*ret_line = (unsigned int)parser->problem_mark.line + 1;
+		return 1;
+	}
+	more = yaml_document_get_root_node(&next) != NULL;
+	*ret_line = (unsigned int)next.start_mark.line + 1;
+	yaml_document_delete(&next);
+	return more;
+}
+
 int config_lines_open(const char *text, size_t length, struct config_lines **ret_lines, unsigned int *ret_line,
                       char *problem, size_t problem_size)
 {
@@ -29,6 +45,11 @@ int config_lines_open(const char *text, size_t length, struct config_lines **ret
 	if (!loaded) {
 		*ret_line = (unsigned int)parser.problem_mark.line + 1;
 		snprintf(problem, problem_size, "%s", parser.problem ? parser.problem : "not YAML");
+	}
+	if (loaded && config_lines_more(&parser, ret_line)) {
+		snprintf(problem, problem_size, "begins a second document, which would not be read; remove the \"---\"");
+		yaml_document_delete(&lines->document);
+		loaded = 0;
 	}
 	yaml_parser_delete(&parser);
 	if (!loaded) {
@@ -90,18 +111,18 @@ static yaml_node_t *sequence_item(yaml_document_t *document, const yaml_node_t *
 	return yaml_document_get_node(document, sequence->data.sequence.items.start[index]);
 }
 
-unsigned int config_lines_of(const struct config_lines *lines, const char *path)
+/* The node at a path, or NULL; its line, or that of its nearest existing parent. */
+static const yaml_node_t *node_of(const struct config_lines *lines, const char *path, unsigned int *ret_line)
 {
 	yaml_document_t *document = document_of(lines);
 	const yaml_node_t *node = yaml_document_get_root_node(document);
-	unsigned int line = 1;
 
 	while (node) {
 		size_t length = strcspn(path, ".[");
 
-		line = line_of(node);
+		*ret_line = line_of(node);
 		if (*path == '\0')
-			break;
+			return node;
 		if (*path == '[') {
 			char *end;
 
@@ -114,7 +135,23 @@ unsigned int config_lines_of(const struct config_lines *lines, const char *path)
 		if (*path == '.')
 			path++;
 	}
+	return NULL;
+}
+
+unsigned int config_lines_of(const struct config_lines *lines, const char *path)
+{
+	unsigned int line = 1;
+
+	node_of(lines, path, &line);
 	return line;
+}
+
+const char *config_lines_text(const struct config_lines *lines, const char *path)
+{
+	unsigned int line;
+	const yaml_node_t *node = node_of(lines, path, &line);
+
+	return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
 }
 
 unsigned int config_lines_of_key(const struct config_lines *lines, const char *key, unsigned int from_line)

@@ -21,6 +21,9 @@ int config_lines_empty(const struct config_lines *lines);
 /* Line (1-based) of the value at a path like "slow.threshold" or "servers[1].name"; of its nearest existing parent if it is missing; at least 1. */
 unsigned int config_lines_of(const struct config_lines *lines, const char *path);
 
+/* The single value at such a path as it is written (as long as lines live), or NULL. */
+const char *config_lines_text(const struct config_lines *lines, const char *path);
+
 /* Line of the first key with this name in a mapping that ends at or after `from_line`; 0 if there is none. */
 unsigned int config_lines_of_key(const struct config_lines *lines, const char *key, unsigned int from_line);
 

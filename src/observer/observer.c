@@ -258,6 +258,7 @@ static int work_queue(struct tailor_observer *observer, uint64_t now_ns)
 			atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
 			atomic_fetch_add_explicit(&observer->not_stored, 1, memory_order_relaxed);
 		} else {
+			atomic_store_explicit(&observer->store_error, 0, memory_order_relaxed);
 			atomic_fetch_add_explicit(&observer->stored, 1, memory_order_relaxed);
 		}
 	}

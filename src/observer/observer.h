@@ -43,7 +43,7 @@ struct tailor_observer_status {
 	uint64_t not_stored;      /* slow, but the queue was full or the store failed */
 	uint64_t request_events_lost;
 	uint64_t windows_with_loss;
-	int store_error;          /* the last negative errno of the store; 0: none */
+	int store_error;          /* what the last timeline failed with, a negative errno; 0: it was stored */
 };
 
 struct tailor_observer;

@@ -85,6 +85,7 @@ static int next_segment(struct tailor_store_reader *reader)
 		return count;
 	for (int i = 0; i < count; i++) {
 		char name[SEGMENT_NAME_BYTES];
+		struct stat status;
 		int file;
 
 		if (numbers[i] <= reader->number)
@@ -96,6 +97,13 @@ static int next_segment(struct tailor_store_reader *reader)
 			continue;
 		if (file < 0)
 			return -errno;
+		if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+			/* A directory or a FIFO with a segment's name: hides none of the others. */
+			close(file);
+			reader->number = numbers[i];
+			reader->bad_records++;
+			continue;
+		}
 		/* The writer may have finished the old one just before it started this one. */
 		if (reader->file >= 0) {
 			size_t used = reader->used;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -204,6 +205,14 @@ static int append(struct tailor_store_writer *writer, const uint8_t *record, siz
 	return error;
 }
 
+/* Somebody has deleted the open segment: what is written to it now, nobody could read. */
+static bool segment_was_deleted(const struct tailor_store_writer *writer)
+{
+	struct stat status;
+
+	return fstat(writer->segment, &status) == 0 && status.st_nlink == 0;
+}
+
 int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_timeline *timeline)
 {
 	cleanup_free uint8_t *record = NULL;
@@ -216,7 +225,8 @@ int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_
 	if (bytes + SEGMENT_HEADER_BYTES > writer->max_bytes)
 		return -EFBIG;
 	if (writer->segment >= 0 &&
-	    writer->segments[writer->segment_count - 1].bytes + bytes > writer->segment_bytes_max)
+	    (writer->segments[writer->segment_count - 1].bytes + bytes > writer->segment_bytes_max ||
+	     segment_was_deleted(writer)))
 		end_segment(writer);
 	make_room(writer, bytes + (writer->segment < 0 ? SEGMENT_HEADER_BYTES : 0));
 	if (writer->segment < 0) {

@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import re
+import shutil
 import socket
 import struct
 import subprocess
@@ -232,8 +233,59 @@ def without_the_kernels_types_it_says_so_or_refuses_as_asked(scene):
         check(proxy.wait(10) == 0, "it did not end well")
 
 
+def wait_for_log(proxy, pattern, seconds=5):
+    deadline = time.monotonic() + seconds
+    while not re.search(pattern, proxy.log()):
+        check(time.monotonic() < deadline, f"within {seconds} s the proxy does not say {pattern!r}:\n{proxy.log()}")
+        time.sleep(0.05)
+
+
+def a_store_that_is_removed_while_it_runs_is_said_once(scene):
+    path = config(scene.directory, slow="{threshold: 1us, baseline_one_in: 0}")
+    proxy = scene.keep(harness.Process("proxy", [harness.TAILOR, "proxy", "-c", path], scene.directory))
+    port = int(proxy.wait_for(r"tailor: serving 127\.0\.0\.1:(\d+)", 20)[1])
+    harness.get(port, "/")
+    time.sleep(0.2)
+    shutil.rmtree(scene.directory / "timelines")
+    for _ in range(20):
+        harness.get(port, "/")
+    wait_for_log(proxy, r"timelines\.path: .*/timelines was removed.*; restart")
+    for _ in range(20):
+        harness.get(port, "/")
+    time.sleep(2.2)
+    check(proxy.log().count("was removed") == 1, f"it is said again and again:\n{proxy.log()}")
+    check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
+
+
+def the_limit_of_open_files_is_raised_and_one_too_low_is_said(scene):
+    for hard, said in ((4096, False), (512, True)):
+        command = f'ulimit -Sn 256 && ulimit -Hn {hard} && exec "$@"'
+        proxy = scene.keep(harness.Process(f"proxy{hard}", ["sh", "-c", command, "sh", harness.TAILOR, "proxy", "-c", config(scene.directory)],
+                                           scene.directory))
+        proxy.wait_for("tailor: serving", 20)
+        with open(f"/proc/{proxy.pid}/limits") as limits:
+            soft = int(re.search(r"Max open files +([0-9]+)", limits.read())[1])
+        check(soft == hard, f"of {hard} allowed open files the proxy takes {soft}")
+        check(("limits.connections is 1024" in proxy.log()) == said, f"with {hard} open files it says:\n{proxy.log()}")
+        check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
+
+
+def who_is_refused_at_the_agents_socket_fills_no_log(scene):
+    proxy = scene.keep(harness.Process("proxy", [harness.TAILOR, "proxy", "-c", config(scene.directory)], scene.directory))
+    proxy.wait_for("tailor: serving", 20)
+    for _ in range(200):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as peer:
+            peer.connect(str(scene.directory / "agent.sock"))
+            peer.send(b"nonsense")
+            peer.recv(1)
+    wait_for_log(proxy, "refused pid [0-9]+ at the agents' socket: not an agent")
+    check(proxy.log().count("refused") == 1, f"200 refusals are {proxy.log().count('refused')} lines")
+    check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
+
+
 harness.run(a_wrong_config_is_refused_with_its_line, a_missing_config_and_wrong_usage_are_refused,
             a_port_in_use_is_named_and_nothing_is_left_behind, a_second_proxy_on_the_same_files_is_refused,
             a_server_that_is_down_is_an_answer_not_an_end, what_is_no_store_is_refused,
             a_store_that_was_cut_or_damaged_gives_what_is_whole, without_io_uring_it_says_so_and_how_to_get_it,
-            without_the_kernels_types_it_says_so_or_refuses_as_asked)
+            without_the_kernels_types_it_says_so_or_refuses_as_asked, a_store_that_is_removed_while_it_runs_is_said_once,
+            the_limit_of_open_files_is_raised_and_one_too_low_is_said, who_is_refused_at_the_agents_socket_fills_no_log)

@@ -101,6 +101,16 @@ with tempfile.TemporaryDirectory() as base:
 
     _, error = dump(store, "--since", "1m", code=1)
     one_line(error, "none of the 3 timelines")
+    _, error = dump(store, "--request", "00000000000000ff", code=1)
+    one_line(error, "request 00000000000000ff is not among the 3 timelines")
+    _, error = dump(os.path.join(base, "nowhere"), code=1)
+    one_line(error, "timelines.path")
+    for plant in (os.mkdir, os.mkfifo):  # what is no segment hides none
+        foreign = os.path.join(store, "00000000000000000002.tailor")
+        plant(foreign)
+        text, error = dump(store)
+        assert text.count("request 00000000000000") == 3 and "skipped damaged data in 1 place" in error, error
+        os.rmdir(foreign) if plant is os.mkdir else os.unlink(foreign)
     _, error = dump(store, "--cause", "bad-luck", code=2)
     assert 'there is no cause "bad-luck"' in error and "response-buffered" in error and "gc" in error
     for wrong in (["--slowest", "0"], ["--slowest", "many"], ["--request", "xyz"], ["--since", "yesterday"],

@@ -425,6 +425,49 @@ def timeouts_are_answered():
         assert ends == [END_TIMEOUT, END_CLIENT], ends
 
 
+def a_head_that_drips_in_is_given_up():
+    backend = Backend()
+    with Proxy(backend, idle_ms=300) as proxy, proxy.connect() as client:
+        begun = time.monotonic()
+        client.send(b"GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ")
+        client.socket.settimeout(0.1)
+        answer = b""
+        while not answer:
+            assert time.monotonic() - begun < 3, "a byte each 100 ms holds a connection for ever"
+            try:
+                client.send(b"a")
+                answer = client.socket.recv(4096)
+            except TimeoutError:
+                pass
+        assert answer.startswith(b"HTTP/1.1 408 "), answer
+        assert not backend.requests
+
+
+def connections_of_a_past_peak_are_closed_when_unused():
+    together = threading.Barrier(8)
+
+    def answer(request, connection):
+        if request.target == "/together":
+            together.wait(5)
+        return ok(b"x")
+
+    backend = Backend(answer)
+    with Proxy(backend, idle_ms=400) as proxy:
+        clients = [threading.Thread(target=proxy.get, args=("/together",)) for _ in range(8)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        sockets = lambda: sum(os.readlink(f"/proc/{proxy.process.pid}/fd/{fd}").startswith("socket:")
+                              for fd in os.listdir(f"/proc/{proxy.process.pid}/fd"))
+        peak = sockets()
+        for _ in range(15):
+            proxy.get("/one")
+            time.sleep(0.1)
+        assert sockets() <= peak - 7, f"{peak} sockets at the peak, {sockets()} now"
+        assert backend.connections == 8, "the one in use was closed, too"
+
+
 def a_server_that_stalls_in_mid_body_is_cut_and_one_that_does_not_read_is_a_504():
     def answer(request, connection):
         if request.target == "/stall":

@@ -411,6 +411,48 @@ static void a_reader_follows_a_writer_also_into_new_segments(void **state)
 	tailor_store_reader_close(reader);
 }
 
+static size_t count_timelines(void)
+{
+	struct tailor_store_reader *reader;
+	struct tailor_timeline timeline;
+	size_t count = 0;
+
+	assert_int_equal(tailor_store_reader_open(directory, &reader), 0);
+	for (; tailor_store_next(reader, &timeline) == 1; count++)
+		tailor_timeline_free(&timeline);
+	tailor_store_reader_close(reader);
+	return count;
+}
+
+static void after_its_files_were_deleted_a_writer_goes_on_where_they_can_be_read(void **state)
+{
+	struct tailor_store_writer *writer;
+	char path[400];
+
+	(void)state;
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &writer), 0);
+	append(writer, 1);
+	path_of(path, FIRST_SEGMENT);
+	assert_int_equal(unlink(path), 0);
+	append(writer, 2);
+	append(writer, 3);
+	assert_int_equal(count_timelines(), 2);
+	tailor_store_writer_close(writer);
+}
+
+static void a_store_that_was_removed_is_an_error_not_a_success(void **state)
+{
+	struct tailor_timeline timeline = {.request = {.id = 2}};
+	struct tailor_store_writer *writer;
+
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &writer), 0);
+	append(writer, 1);
+	assert_int_equal(remove_directory(state), 0);
+	assert_int_equal(tailor_store_append(writer, &timeline), -ENOENT);
+	tailor_store_writer_close(writer);
+	assert_int_equal(mkdir(directory, 0700), 0);
+}
+
 #define store_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
@@ -426,6 +468,8 @@ int main(void)
 	        store_test(a_second_writer_is_told_that_the_store_is_busy),
 	        store_test(rotation_keeps_the_store_below_its_limit_and_loses_the_oldest_first),
 	        store_test(a_reader_follows_a_writer_also_into_new_segments),
+	        store_test(after_its_files_were_deleted_a_writer_goes_on_where_they_can_be_read),
+	        store_test(a_store_that_was_removed_is_an_error_not_a_success),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
