@@ -146,13 +146,6 @@ struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy)
 	return proxy->listening;
 }
 
-size_t tailor_proxy_workers(const struct tailor_proxy *proxy, int ret_tids[TAILOR_PROXY_WORKERS_MAX])
-{
-	for (unsigned int i = 0; i < proxy->options.workers; i++)
-		ret_tids[i] = (int)proxy->worker[i].tid;
-	return proxy->options.workers;
-}
-
 void tailor_proxy_stop(struct tailor_proxy *proxy, uint64_t deadline_ns)
 {
 	/* All stop accepting before any of them is waited for. */

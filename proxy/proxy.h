@@ -54,9 +54,6 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 /* The address that it listens on, with the real port where 0 was asked for. */
 struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy);
 
-/* Thread ids of the workers; returns how many. */
-size_t tailor_proxy_workers(const struct tailor_proxy *proxy, int ret_tids[TAILOR_PROXY_WORKERS_MAX]);
-
 /* Stops accepting, lets exchanges end until deadline_ns (CLOCK_MONOTONIC), closes the rest and frees. */
 void tailor_proxy_stop(struct tailor_proxy *proxy, uint64_t deadline_ns);
 

@@ -43,6 +43,12 @@ void server_mark_up(struct worker *worker, unsigned int server)
 	__atomic_store_n(&shared->down_until_ns, 0, __ATOMIC_RELAXED);
 }
 
+/* That no new connection could be made says nothing about one that stands. */
+static bool is_reachable(const struct worker *worker, unsigned int server)
+{
+	return !server_is_down(worker, server) || worker->server[server].idle;
+}
+
 int server_choose(const struct worker *worker)
 {
 	unsigned int active = __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED);
@@ -50,7 +56,7 @@ int server_choose(const struct worker *worker)
 	bool avoid_pauses = worker->options->failover_on_gc;
 
 	if (worker->options->servers == 1)
-		return server_is_down(worker, 0) ? -1 : 0;
+		return is_reachable(worker, 0) ? 0 : -1;
 	if (!server_is_down(worker, active) && !(avoid_pauses && server_is_paused(worker, active)))
 		return (int)active;
 	if (!server_is_down(worker, backup) && !(avoid_pauses && server_is_paused(worker, backup)))
@@ -58,5 +64,9 @@ int server_choose(const struct worker *worker)
 	/* A stopped server answers late, one that is down never. */
 	if (!server_is_down(worker, active))
 		return (int)active;
-	return server_is_down(worker, backup) ? -1 : (int)backup;
+	if (!server_is_down(worker, backup))
+		return (int)backup;
+	if (is_reachable(worker, active))
+		return (int)active;
+	return is_reachable(worker, backup) ? (int)backup : -1;
 }

@@ -13,7 +13,7 @@ bool server_is_down(const struct worker *worker, unsigned int server);
 void server_mark_down(struct worker *worker, unsigned int server);
 void server_mark_up(struct worker *worker, unsigned int server);
 
-/* The server for a new request, or -1 when all are down. */
+/* The server for a new request, or -1 when all are down and there is no idle connection to any. */
 int server_choose(const struct worker *worker);
 
 #endif /* TAILOR_PROXY_SERVER_H */

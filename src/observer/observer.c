@@ -193,13 +193,13 @@ static uint32_t describe_servers(const struct tailor_observer *observer, const s
 	return missing;
 }
 
-static int store_timeline(struct tailor_observer *observer, struct queued *queued)
+/* Reads the request's window and explains it. Under the lock. */
+static int make_timeline(struct tailor_observer *observer, struct queued *queued, struct tailor_timeline *ret_timeline)
 {
 	struct tailor_window_server servers[TAILOR_OBSERVER_SERVERS_MAX] = {0};
 	struct tailor_request *request = &queued->record.request;
 	struct tailor_loss request_loss = tailor_requests_last_loss(observer->requests, queued->worker);
 	struct tailor_window window = {.servers = servers, .server_count = observer->options.servers};
-	struct tailor_timeline timeline;
 	int error = tailor_harvest_read(&observer->harvest, observer->sources, list_sources(observer), request->begin_ns, request->end_ns + SETTLE_NS);
 
 	if (error)
@@ -223,10 +223,23 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
 	window.loss_count = observer->harvest.loss_count;
 	window.threads = observer->threads.list;
 	window.thread_count = observer->threads.count;
-	error = tailor_correlate(&window, &timeline);
+	error = tailor_correlate(&window, ret_timeline);
+	if (!error)
+		ret_timeline->kept = queued->kept;
+	return error;
+}
+
+/* The lock is not held while the disk is written to: whoever tells us that a JVM has gone must not wait for that. */
+static int store_timeline(struct tailor_observer *observer, struct queued *queued)
+{
+	struct tailor_timeline timeline;
+	int error;
+
+	pthread_mutex_lock(&observer->lock);
+	error = make_timeline(observer, queued, &timeline);
+	pthread_mutex_unlock(&observer->lock);
 	if (error)
 		return error;
-	timeline.kept = queued->kept;
 	if (timeline.loss_count)
 		atomic_fetch_add_explicit(&observer->windows_with_loss, 1, memory_order_relaxed);
 	error = tailor_store_append(observer->options.store, &timeline);
@@ -251,9 +264,7 @@ static int work_queue(struct tailor_observer *observer, uint64_t now_ns)
 			continue;
 		}
 		late = tailor_clock_ns() - now_ns > POLL_NS;
-		pthread_mutex_lock(&observer->lock);
 		error = store_timeline(observer, &observer->queue[i]);
-		pthread_mutex_unlock(&observer->lock);
 		if (error) {
 			atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
 			atomic_fetch_add_explicit(&observer->not_stored, 1, memory_order_relaxed);

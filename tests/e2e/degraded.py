@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Without rights for BPF, without an agent, without a backup: it serves, and says what is missing."""
 import os
+import shutil
 
 import harness
 from harness import check
@@ -8,13 +9,14 @@ from harness import check
 NOBODY = 65534
 
 
-def reachable_by_nobody(path):
-    """Whether another user can execute the file: each directory above lets everyone through."""
+def reachable_by_nobody(path, bits=0o001):
+    """Whether another user can execute the file (or what the bits say): each directory above lets everyone through."""
     path = os.path.realpath(path)
     while path != "/":
-        if not os.stat(path).st_mode & 0o001:
+        if os.stat(path).st_mode & bits != bits:
             return False
         path = os.path.dirname(path)
+        bits = 0o001
     return True
 
 
@@ -81,5 +83,23 @@ def without_an_agent_kernel_events_remain(scene):
     check("kernel events" not in missing and "backup" not in missing, f"called missing, but there: {missing}")
 
 
-harness.run(without_rights_agent_and_backup_it_serves_and_says_what_is_missing, with_everything_only_what_is_really_missing_is_named,
+def a_jvm_of_another_user_connects_once_its_group_may(scene):
+    harness.need_search_server()
+    harness.need_root()
+    scene.server("index").wait_ready().stop()  # makes the index, which nobody may only read
+    for path, bits in ((harness.AGENT, 0o4), (harness.JAR, 0o4), (harness.INDEX, 0o5), (shutil.which(harness.any_java()), 0o1)):
+        harness.need(reachable_by_nobody(path, bits), f"the user nobody cannot reach {path}")
+    server = scene.server("a", agent_socket=scene.agent_socket, user=NOBODY).wait_ready()
+    check(os.stat(f"/proc/{server.pid}").st_uid == NOBODY, "the server runs as somebody else")
+    closed = scene.proxy("closed", [("a", server.address)]).wait_serving()
+    server.wait_for(r"^tailor-agent: cannot reach the proxy .*set agent.group", 5)
+    check(not closed.status()["servers"][0]["agent"], "the agent connected through a socket that only root may use")
+    check(closed.stop() == 0, f"the proxy failed:\n{closed.log()}")
+    agent = f"agent: {{socket: {scene.agent_socket}, group: {NOBODY}}}\n"
+    opened = scene.proxy("opened", [("a", server.address)], agent=False, more=agent).wait_serving(agents=1)
+    searches(opened, 3)
+    check(opened.stop() == 0, f"the proxy failed:\n{opened.log()}")
+
+
+harness.run(a_jvm_of_another_user_connects_once_its_group_may, without_rights_agent_and_backup_it_serves_and_says_what_is_missing, with_everything_only_what_is_really_missing_is_named,
             without_an_agent_kernel_events_remain)

@@ -559,6 +559,27 @@ def the_tag_table_names_the_request_until_the_connection_carries_another():
         until(lambda: not proxy.tags(), "the entry is given back with the connection")
 
 
+def a_server_that_takes_no_new_connections_is_still_reached_by_those_it_has():
+    arrived, release = threading.Event(), threading.Event()
+
+    def answer(request, connection):
+        if request.target == "/wait":
+            arrived.set()
+            release.wait(10)
+        return ok(b"x")
+
+    backend = Backend(answer)
+    with Proxy(backend) as proxy, proxy.connect() as first:
+        first.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert arrived.wait(5)
+        backend.listener.shutdown(socket.SHUT_RDWR)
+        backend.listener.close()
+        assert proxy.get().status == 503  # and for a while no new connection is tried
+        release.set()
+        assert first.response().status == 200
+        assert proxy.get().status == 200, "the idle connection was there"
+
+
 def a_port_whose_tag_is_taken_is_not_used_with_it():
     backend = Backend()
     with Proxy(backend) as proxy:
