@@ -27,6 +27,7 @@
 #define REFRESH_SOON_MS 50
 /* Listeners, rings, BPF programs and maps, the agents' wakers, the store. */
 #define OTHER_FILES 200
+#define STORE_SAID_AGAIN_NS (60 * TAILOR_NS_PER_S)
 #define STOP_NS (5 * TAILOR_NS_PER_S)
 
 void proxy_say(const char *format, ...)
@@ -291,9 +292,12 @@ static void say_store_error(struct proxy_run *run)
 	struct tailor_observer_status status;
 
 	tailor_observer_status(run->observer, &status);
-	if (status.store_error == run->store_error_said)
+	/* On an almost full disk some still fit. */
+	if (status.store_error == run->store_error_said ||
+	    (run->store_error_said_ns && tailor_clock_ns() - run->store_error_said_ns < STORE_SAID_AGAIN_NS))
 		return;
 	run->store_error_said = status.store_error;
+	run->store_error_said_ns = tailor_clock_ns();
 	if (!status.store_error)
 		proxy_say("timelines.path: timelines are kept again in %s", path);
 	else if (status.store_error == -ENOENT)

@@ -52,6 +52,7 @@ struct proxy_run {
 	struct tailor_admin *admin;
 	uint64_t started_ns;
 	int store_error_said; /* so that a full disk is one line, not one each second */
+	uint64_t store_error_said_ns;
 	struct {
 		char reason[80];
 		uint64_t said_ns, unsaid;
