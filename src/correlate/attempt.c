@@ -100,7 +100,7 @@ static void cut_response(struct correlation *correlation, const struct wire *wir
 {
 	static const struct worker_story story = {.working = TAILOR_CAUSE_PROXY,
 	                                          .working_detail = "reading the response",
-	                                          .busy_detail = "busy with other connections",
+	                                          .busy_detail = "it was at work already",
 	                                          .waiting = TAILOR_CAUSE_RESPONSE_TRANSIT};
 	uint64_t sent = clamp(wire->response_sent_ns, from_ns, to_ns);
 	uint64_t resent = clamp(wire->response_resent_ns, from_ns, to_ns);

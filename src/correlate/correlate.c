@@ -10,6 +10,8 @@
 
 /* Without the worker's scheduling: what takes longer than this may well have been the client's doing. */
 #define PROXY_ALONE_NS 1000000
+/* What the proxy's buffer and a new socket's take in any case. */
+#define LONG_RESPONSE_BYTES 32768
 
 static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 {
@@ -92,6 +94,34 @@ static void cut_request(struct correlation *correlation)
 	cut_reply(correlation, answered);
 }
 
+/*
+ * While a response longer than the buffers is passed on, a server that waits may wait for itself or for a client that reads no
+ * faster: the record does not say yet when the client's socket was full, so neither is blamed.
+ */
+static void doubt_waits_of_a_long_response(struct correlation *correlation)
+{
+	const struct tailor_record *record = &correlation->window->record;
+
+	if (record->reply_begin_ns == 0 || record->request.response_bytes <= LONG_RESPONSE_BYTES)
+		return;
+	for (size_t i = 0; i < correlation->spans.count; i++) {
+		struct tailor_span *span = &correlation->spans.spans[i];
+
+		if (span->start_ns < record->reply_begin_ns || span->end_ns - span->start_ns < PROXY_ALONE_NS)
+			continue;
+		switch (span->cause) {
+		case TAILOR_CAUSE_BLOCKED_SLEEP:
+		case TAILOR_CAUSE_RESPONSE_BUFFERED:
+		case TAILOR_CAUSE_RESPONSE_TRANSIT:
+		case TAILOR_CAUSE_SERVER:
+			span->cause = TAILOR_CAUSE_UNEXPLAINED;
+			span_detail(span, "in the middle of a long response: slow client or slow server");
+			break;
+		default: break;
+		}
+	}
+}
+
 static void find_dominant(struct tailor_timeline *timeline)
 {
 	uint64_t sums[TAILOR_CAUSES] = {0};
@@ -156,6 +186,7 @@ int tailor_correlate(const struct tailor_window *window, struct tailor_timeline 
 		error = pauses_build(&correlation.pauses, window);
 	if (!error) {
 		cut_request(&correlation);
+		doubt_waits_of_a_long_response(&correlation);
 		error = fill_timeline(&correlation, ret_timeline);
 	}
 	thread_index_free(&correlation.index);

@@ -414,6 +414,31 @@ static void a_client_that_reads_slowly_is_blamed_only_when_the_worker_slept(void
 	scene_close(&scene);
 }
 
+/* The server's thread waits while the proxy passes a long response on: for itself, or because the client reads no faster? */
+static void a_wait_in_the_middle_of_a_long_response_is_not_blamed_on_the_server(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	for (int is_long = 0; is_long < 2; is_long++) {
+		scene_open(&scene, 9000);
+		proxy_story(&scene, 9000, LOOP);
+		arrival(&scene, LOOP);
+		sleeps(&scene, 2000, LOOP);
+		wakes(&scene, 8000, LOOP, IDLE, 8005);
+		departure(&scene, 9000, LOOP);
+		scene.window.record.attempt[0].response_begin_ns = US(1900);
+		scene.window.record.reply_begin_ns = US(1950);
+		scene.window.record.request.response_bytes = is_long ? 50000000 : 400;
+		explain(&scene);
+		assert_took(&scene, TAILOR_CAUSE_BLOCKED_SLEEP, is_long ? 0 : 6000);
+		assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, is_long ? 6000 : 0);
+		if (is_long)
+			assert_detail(&scene, TAILOR_CAUSE_UNEXPLAINED, "slow client or slow server");
+		scene_close(&scene);
+	}
+}
+
 static void a_proxy_without_a_cpu_is_the_proxys_own_fault(void **state)
 {
 	struct scene scene;
@@ -508,6 +533,7 @@ int main(void)
 	        cmocka_unit_test(two_switch_ins_in_a_row_are_not_bridged),
 	        cmocka_unit_test(a_cpu_whose_events_were_lost_proves_nothing_about_who_ran_there),
 	        cmocka_unit_test(a_client_that_reads_slowly_is_blamed_only_when_the_worker_slept),
+	        cmocka_unit_test(a_wait_in_the_middle_of_a_long_response_is_not_blamed_on_the_server),
 	        cmocka_unit_test(a_proxy_without_a_cpu_is_the_proxys_own_fault),
 	        cmocka_unit_test(connecting_is_waiting_for_a_connection),
 	        cmocka_unit_test(a_request_that_the_proxy_answers_itself_is_the_proxys),
