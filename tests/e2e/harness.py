@@ -378,10 +378,11 @@ def get(port, path, method="GET", body=None, timeout=10):
 class Waits:
     """Judges what failover promises, waits RATIO times shorter, one attempt at a time, beside what the machine did meanwhile.
 
-    A host that freezes this machine is in everybody's waits, and is the only reason for another attempt. The longest wait
-    must hold strictly in the first attempt whose second run the host left alone; in the others what it froze is added. The
-    99th percentile must hold in every attempt; a freeze reaches it with what exceeds its share of the run. Freezes never
-    last for a twentieth of a run: without failover, collections do, so that the 95th percentile tells a broken one always.
+    A host that freezes this machine is in everybody's waits, and is the only reason for another attempt. 99th percentile
+    and longest wait must hold strictly in the first attempt whose second run the host left alone. When it left none alone,
+    they must hold in one of them with what it froze added: the longest freeze, and for the 99th percentile what exceeds
+    its share of the run. (More may have been frozen: the load counts only what is surely the host's.) Freezes don't last
+    for a twentieth of a run; without failover, collections do: the 95th percentile tells a broken one in every attempt.
     """
     RATIO = 5
     ATTEMPTS = 3
@@ -403,14 +404,13 @@ class Waits:
         check(on["p95_ms"] <= off["p95_ms"] / 2, f"the 95th percentile did not get shorter by half: {text}")
         # Half of the slowest hundredth is left to what else happens.
         frozen_ms = min(stall["longest_ms"], max(0, stall["total_ms"] - 0.005 * 1000 * self.seconds))
-        check(on["p99_ms"] <= off["p99_ms"] / self.RATIO + frozen_ms,
-              f"the 99th percentile did not get {self.RATIO} times shorter: {text}")
-        held = on["max_ms"] <= off["max_ms"] / self.RATIO + stall["longest_ms"]
-        check(held or stall["episodes"] > 0, f"the longest wait did not get {self.RATIO} times shorter: {text}")
+        held = (on["p99_ms"] <= off["p99_ms"] / self.RATIO + frozen_ms
+                and on["max_ms"] <= off["max_ms"] / self.RATIO + stall["longest_ms"])
+        check(held or stall["episodes"] > 0, f"the waits did not get {self.RATIO} times shorter: {text}")
         self.held = self.held or held
         if stall["episodes"] > 0 and self.left > 0:
             return False
-        check(self.held, f"the longest wait did not get {self.RATIO} times shorter, freezes of the machine added: {text}")
+        check(self.held, f"the waits did not get {self.RATIO} times shorter, even with freezes of the machine added: {text}")
         return True
 
 
