@@ -146,7 +146,8 @@ int tailor_harvest_read(struct tailor_harvest *harvest, const struct tailor_sour
 		if (harvest->events[i].text)
 			harvest->events[i].text = harvest->text + ((uintptr_t)harvest->events[i].text - 1);
 	}
-	qsort(harvest->events, harvest->event_count, sizeof(*harvest->events), by_time);
+	if (harvest->event_count > 1)
+		qsort(harvest->events, harvest->event_count, sizeof(*harvest->events), by_time);
 	return 0;
 }
 

@@ -79,7 +79,7 @@ def run_demo(scene, attempt):
 def the_demo_shows_both_promises(scene):
     harness.need_search_server()
     harness.need_root()
-    waits = harness.Waits(SECONDS)
+    waits = harness.Waits()
     done = False
     while not done:
         off, on = run_demo(scene, waits.left)

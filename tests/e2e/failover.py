@@ -81,7 +81,7 @@ def failover_shortens_the_longest_wait_and_answers_each_request_once(scene):
         check(answers[0][0] == 200 and answers[0][2] == answers[1][2], f"the servers differ on {path}")
         expected[path] = answers[0][2]
 
-    waits = harness.Waits(SECONDS)
+    waits = harness.Waits()
     done = False
     while not done:
         before, after, slowest = measure(scene, addresses, expected, waits.left)

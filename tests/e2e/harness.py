@@ -380,17 +380,16 @@ class Waits:
 
     A host that freezes this machine is in everybody's waits, and is the only reason for another attempt. 99th percentile
     and longest wait must hold strictly in the first attempt whose second run the host left alone. When it left none alone,
-    they must hold in one of them with what it froze added: the longest freeze, and for the 99th percentile what exceeds
-    its share of the run. (More may have been frozen: the load counts only what is surely the host's.) Freezes don't last
-    for a twentieth of a run; without failover, collections do: the 95th percentile tells a broken one in every attempt.
+    they are not judged, since the load counts only what is surely the host's, and said so; then the 95th percentile must
+    have got RATIO times shorter in one attempt. Freezes don't last for a twentieth of a run; without failover, collections
+    do: the 95th percentile tells a broken one in every attempt.
     """
     RATIO = 5
     ATTEMPTS = 3
 
-    def __init__(self, seconds):
-        self.seconds = seconds  # of a run
+    def __init__(self):
         self.left = self.ATTEMPTS
-        self.held = False
+        self.mostly = False
 
     def judge(self, off, on):
         """The results of the two loads. True when that was the last attempt."""
@@ -402,15 +401,14 @@ class Waits:
                 f"{stall['episodes']} times, longest {stall['longest_ms']:.1f} ms, together {stall['total_ms']:.1f} ms")
         print(text, flush=True)
         check(on["p95_ms"] <= off["p95_ms"] / 2, f"the 95th percentile did not get shorter by half: {text}")
-        # Half of the slowest hundredth is left to what else happens.
-        frozen_ms = min(stall["longest_ms"], max(0, stall["total_ms"] - 0.005 * 1000 * self.seconds))
-        held = (on["p99_ms"] <= off["p99_ms"] / self.RATIO + frozen_ms
-                and on["max_ms"] <= off["max_ms"] / self.RATIO + stall["longest_ms"])
+        held = on["p99_ms"] <= off["p99_ms"] / self.RATIO and on["max_ms"] <= off["max_ms"] / self.RATIO
         check(held or stall["episodes"] > 0, f"the waits did not get {self.RATIO} times shorter: {text}")
-        self.held = self.held or held
-        if stall["episodes"] > 0 and self.left > 0:
+        self.mostly = self.mostly or on["p95_ms"] <= off["p95_ms"] / self.RATIO
+        if not held and self.left > 0:
             return False
-        check(self.held, f"the waits did not get {self.RATIO} times shorter, even with freezes of the machine added: {text}")
+        check(held or self.mostly, f"the waits did not get {self.RATIO} times shorter in any attempt, not even the 95th percentile: {text}")
+        if not held:
+            print("the machine's host froze it in every attempt: 99th percentile and longest wait are not judged", flush=True)
         return True
 
 

@@ -296,6 +296,17 @@ static void what_was_overwritten_before_the_window_is_no_loss_of_it(void **state
 	tailor_harvest_free(&harvest);
 }
 
+static void a_harvest_of_nothing_is_empty(void **state)
+{
+	struct tailor_harvest harvest = {0};
+
+	(void)state;
+	assert_int_equal(tailor_harvest_read(&harvest, NULL, 0, 100, 200), 0);
+	assert_int_equal(harvest.event_count, 0);
+	assert_int_equal(harvest.loss_count, 0);
+	tailor_harvest_free(&harvest);
+}
+
 static void a_thread_keeps_its_newest_name(void **state)
 {
 	struct tailor_threads threads = {0};
@@ -364,6 +375,7 @@ int main(void)
 		cmocka_unit_test(a_position_that_is_never_published_is_skipped_after_a_while),
 		cmocka_unit_test(a_harvest_is_ordered_cut_to_its_window_and_keeps_texts),
 		cmocka_unit_test(a_harvest_says_what_was_overwritten_and_what_was_dropped),
+		cmocka_unit_test(a_harvest_of_nothing_is_empty),
 		cmocka_unit_test(what_was_overwritten_before_the_window_is_no_loss_of_it),
 		cmocka_unit_test(a_thread_keeps_its_newest_name),
 		cmocka_unit_test(threads_that_are_gone_for_long_are_forgotten),
