@@ -54,6 +54,7 @@ struct demo_run {
 	double longest_collection_ms;
 	double host_stall_ms; /* longest time in the measured part that the machine itself stood still; -1: not known */
 	uint64_t failed_over;
+	unsigned int repeats; /* how often it was measured before, and thrown away because the machine stood still */
 };
 
 struct demo {
@@ -83,7 +84,10 @@ int demo_servers_start(struct demo *demo);
 /* -EIO after demo_fail() if one of them has ended. */
 int demo_servers_check(struct demo *demo);
 
-/* Proxy, load, measured result. With leave_proxy the proxy goes on when the run is over. */
+/*
+ * Proxy, load, measured result; measured again, at most twice, when the machine itself stood still meanwhile: that is judged
+ * by the load's watch of the CPUs, never by the result. With leave_proxy the proxy goes on when the run is over.
+ */
 int demo_run(struct demo *demo, int failover, int leave_proxy, struct demo_run *ret_run);
 
 /* Prints table and slowest timelines, or with options.json the one object. */

@@ -79,6 +79,9 @@ static void print_shorter(const char *what, double off_ms, double on_ms)
 /* What no server and no proxy can help, and the longest wait may be of. */
 static void print_stall(const struct demo_run *run, const char *which)
 {
+	if (run->repeats > 0)
+		printf("The %s run is the one measured %s: the machine itself had stood still for some time before.\n", which,
+		       run->repeats == 1 ? "again" : "for the third time");
 	if (run->host_stall_ms < 0)
 		printf("Whether the machine itself stood still during the %s run is not known: only with the right to "
 		       "SCHED_FIFO can that be seen.\n",
@@ -128,12 +131,12 @@ static int print_text(struct demo *demo, const struct demo_run runs[2])
 
 static json_t *run_json(const struct demo_run *run)
 {
-	return json_pack("{s:b, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:o, s:I}", "failover", run->failover, "p50_ms",
+	return json_pack("{s:b, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:o, s:I, s:I}", "failover", run->failover, "p50_ms",
 	                 run->p50_ms, "p99_ms", run->p99_ms, "p999_ms", run->p999_ms, "max_ms", run->max_ms, "requests",
 	                 (json_int_t)run->requests, "bad", (json_int_t)run->bad, "collections",
 	                 (json_int_t)run->collections, "longest_collection_ms", run->longest_collection_ms,
 	                 "host_stall_ms", run->host_stall_ms < 0 ? json_null() : json_real(run->host_stall_ms),
-	                 "failed_over", (json_int_t)run->failed_over);
+	                 "failed_over", (json_int_t)run->failed_over, "repeats", (json_int_t)run->repeats);
 }
 
 static int print_json(struct demo *demo, const struct demo_run runs[2])

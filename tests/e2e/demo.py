@@ -85,7 +85,7 @@ def the_demo_shows_both_promises(scene):
         off, on = run_demo(scene, waits.left)
         loads = []
         for run, name in ((off, "failover-off"), (on, "failover-on")):
-            load = json.loads((scene.directory / "demo" / name / "load.json").read_text())
+            load = json.loads((scene.directory / "demo" / (f"{name}-{run['repeats'] + 1}" if run["repeats"] else name) / "load.json").read_text())
             stall = load["host_stall"]
             check(run["host_stall_ms"] == (stall and stall["longest_ms"]), f"{run['host_stall_ms']} is not of {stall}")
             check(run["p99_ms"] == load["response"]["p99_ms"] and run["max_ms"] == load["response"]["max_ms"], f"{run}, but {load}")
