@@ -10,7 +10,7 @@ from harness import check
 
 SECONDS = 12
 RUN_KEYS = {"failover", "p50_ms", "p99_ms", "p999_ms", "max_ms", "requests", "bad", "collections", "longest_collection_ms",
-            "host_stall_ms", "failed_over"}
+            "host_stall_ms", "failed_over", "repeats"}
 
 
 def command(scene, *options):
