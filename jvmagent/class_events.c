@@ -150,46 +150,40 @@ void JNICALL class_file_at_hand(jvmtiEnv *jvmti, JNIEnv *jni, jclass redefined, 
 		push(&classes->hooked, hash(name, strlen(name)), clock_ns());
 }
 
-void JNICALL class_loaded(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass class)
+/* ClassLoad ends what the hook began and begins what ClassPrepare ends. */
+static void announce(jvmtiEnv *jvmti, jclass class, enum tailor_event_kind kind)
 {
-	struct tailor_event event = {.kind = TAILOR_EVENT_CLASS_LOAD};
+	struct tailor_event event = {.kind = kind};
 	struct thread_classes *classes = thread_classes();
 	uint64_t now_ns = clock_ns();
 	char *signature = NULL;
 	const char *name;
 	size_t length;
 
-	(void)jni;
-	(void)thread;
 	if ((*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) != JVMTI_ERROR_NONE || !signature)
 		return;
 	if (classes) {
 		uint64_t key = signature_hash(signature);
 
-		event.arg[0] = pop(&classes->hooked, key, now_ns);
-		push(&classes->loaded, key, now_ns);
+		event.arg[0] = pop(kind == TAILOR_EVENT_CLASS_LOAD ? &classes->hooked : &classes->loaded, key, now_ns);
+		if (kind == TAILOR_EVENT_CLASS_LOAD)
+			push(&classes->loaded, key, now_ns);
 	}
 	name = readable_name(signature, &length);
 	notify_event(&event, own_tid(), now_ns, name, length);
 	(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
 }
 
-void JNICALL class_prepared(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass class)
+void JNICALL class_loaded(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass class)
 {
-	struct tailor_event event = {.kind = TAILOR_EVENT_CLASS_PREPARE};
-	struct thread_classes *classes = thread_classes();
-	uint64_t now_ns = clock_ns();
-	char *signature = NULL;
-	const char *name;
-	size_t length;
-
 	(void)jni;
 	(void)thread;
-	if ((*jvmti)->GetClassSignature(jvmti, class, &signature, NULL) != JVMTI_ERROR_NONE || !signature)
-		return;
-	if (classes)
-		event.arg[0] = pop(&classes->loaded, signature_hash(signature), now_ns);
-	name = readable_name(signature, &length);
-	notify_event(&event, own_tid(), now_ns, name, length);
-	(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
+	announce(jvmti, class, TAILOR_EVENT_CLASS_LOAD);
+}
+
+void JNICALL class_prepared(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass class)
+{
+	(void)jni;
+	(void)thread;
+	announce(jvmti, class, TAILOR_EVENT_CLASS_PREPARE);
 }
