@@ -160,3 +160,20 @@ uint64_t tailor_histogram_between(const struct tailor_histogram *histogram, uint
 
 	return to > from ? to - from : 0;
 }
+
+int tailor_histogram_next(const struct tailor_histogram *histogram, size_t *position, uint64_t *ret_ns, uint64_t *ret_count)
+{
+	if (histogram->count == 0)
+		return 0;
+	if (*position < bucket_of(histogram->min))
+		*position = bucket_of(histogram->min);
+	for (; *position <= bucket_of(histogram->max); ++*position) {
+		if (histogram->bucket[*position] == 0)
+			continue;
+		*ret_ns = middle_of(*position);
+		*ret_count = histogram->bucket[*position];
+		++*position;
+		return 1;
+	}
+	return 0;
+}

@@ -6,6 +6,7 @@
 #ifndef TAILOR_BASE_HISTOGRAM_H
 #define TAILOR_BASE_HISTOGRAM_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 struct tailor_histogram;
@@ -31,5 +32,11 @@ uint64_t tailor_histogram_percentile(const struct tailor_histogram *histogram, d
 
 /* How many values lie in [from_ns, to_ns), to the precision of the buckets. */
 uint64_t tailor_histogram_between(const struct tailor_histogram *histogram, uint64_t from_ns, uint64_t to_ns);
+
+/*
+ * Walks the buckets in the order of their values: *position is 0 at first. Returns 1 with the middle of the next bucket
+ * that is not empty and the number of values in it, or 0 after the last one.
+ */
+int tailor_histogram_next(const struct tailor_histogram *histogram, size_t *position, uint64_t *ret_ns, uint64_t *ret_count);
 
 #endif /* TAILOR_BASE_HISTOGRAM_H */

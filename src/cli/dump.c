@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `tailor dump`: recorded slow requests, as text or JSON. */
 #include <argp.h>
-#include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -12,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/moment.h"
 #include "base/units.h"
 #include "cli/commands.h"
 #include "report/report.h"
@@ -65,41 +65,12 @@ static int parse_cause(const char *text)
 	return -1;
 }
 
-/* RFC 3339: date, "T", time, optional fraction (ignored), then "Z" or an offset. */
-static int parse_moment(const char *text, uint64_t *ret_ns)
-{
-	struct tm utc = {0};
-	const char *rest = strptime(text, "%Y-%m-%dT%H:%M:%S", &utc);
-	unsigned int hours, minutes;
-	time_t seconds;
-	int used = 0;
-
-	if (!rest)
-		return -EINVAL;
-	if (*rest == '.') {
-		if (!isdigit((unsigned char)rest[1]))
-			return -EINVAL;
-		rest += 1 + strspn(rest + 1, "0123456789");
-	}
-	seconds = timegm(&utc);
-	if (strcmp(rest, "Z") != 0 && strcmp(rest, "z") != 0) {
-		if ((*rest != '+' && *rest != '-') || sscanf(rest + 1, "%2u:%2u%n", &hours, &minutes, &used) != 2 ||
-		    used != 5 || rest[6] || hours > 23 || minutes > 59)
-			return -EINVAL;
-		seconds += (*rest == '-' ? 1 : -1) * (time_t)(hours * 3600 + minutes * 60);
-	}
-	if (seconds < 0)
-		return -EINVAL;
-	*ret_ns = (uint64_t)seconds * TAILOR_NS_PER_S;
-	return 0;
-}
-
 static int parse_since(const char *text, uint64_t *ret_ns)
 {
 	uint64_t now = tailor_clock_wall_ns(), ago;
 
 	if (tailor_parse_duration(text, &ago) != 0)
-		return parse_moment(text, ret_ns);
+		return tailor_parse_moment(text, ret_ns);
 	*ret_ns = ago < now ? now - ago : 1;
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "base/address.h"
+#include "base/moment.h"
 #include "base/units.h"
 
 static void durations_need_a_unit_and_nothing_else(void **state)
@@ -40,6 +41,32 @@ static void sizes_know_binary_and_decimal_units(void **state)
 	assert_int_equal(bytes, 512);
 	assert_int_equal(tailor_parse_size("64kib", &bytes), -EINVAL);
 	assert_int_equal(tailor_parse_size("1XB", &bytes), -EINVAL);
+}
+
+static void moments_are_read_to_the_nanosecond_with_their_offset(void **state)
+{
+	static const struct {
+		const char *text;
+		uint64_t ns;
+	} good[] = {
+	        {"1970-01-01T00:00:00Z", 0},
+	        {"2023-11-14T22:13:20Z", UINT64_C(1700000000000000000)},
+	        {"2023-11-14T22:13:20.5z", UINT64_C(1700000000500000000)},
+	        {"2023-11-14T22:13:20.0000000019Z", UINT64_C(1700000000000000001)},
+	        {"2023-11-15T00:13:20.25+02:00", UINT64_C(1700000000250000000)},
+	        {"2023-11-14T14:43:20-07:30", UINT64_C(1700000000000000000)},
+	};
+	static const char *const bad[] = {"", "2023-11-14", "2023-11-14T22:13:20", "2023-11-14T22:13:20.Z", "2023-11-14T22:13:20Zx",
+	                                  "2023-11-14T22:13:20+2:00", "2023-11-14T22:13:20+25:00", "1969-12-31T23:59:59Z"};
+	uint64_t ns;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		assert_int_equal(tailor_parse_moment(good[i].text, &ns), 0);
+		assert_int_equal(ns, good[i].ns);
+	}
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		assert_int_equal(tailor_parse_moment(bad[i], &ns), -EINVAL);
 }
 
 static void durations_print_three_digits_in_a_fitting_unit(void **state)
@@ -97,6 +124,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_need_a_unit_and_nothing_else),
 		cmocka_unit_test(sizes_know_binary_and_decimal_units),
+		cmocka_unit_test(moments_are_read_to_the_nanosecond_with_their_offset),
 		cmocka_unit_test(durations_print_three_digits_in_a_fitting_unit),
 		cmocka_unit_test(addresses_survive_a_round_trip),
 		cmocka_unit_test(only_loopback_and_unix_sockets_are_local),
