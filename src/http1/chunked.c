@@ -162,3 +162,8 @@ int64_t http1_chunked_take(struct http1_chunked *chunked, const char *data, size
 	*ret_done = chunked->state == DONE;
 	return chunked->state == BROKEN ? -EPROTO : (int64_t)taken;
 }
+
+uint64_t http1_chunked_data(const struct http1_chunked *chunked)
+{
+	return chunked->state == DATA ? chunked->left : 0;
+}

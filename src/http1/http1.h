@@ -128,6 +128,8 @@ struct http1_chunked {
  * on), with *ret_done when its last byte is among them; or -EPROTO when they are not a valid chunked body.
  */
 int64_t http1_chunked_take(struct http1_chunked *chunked, const char *data, size_t length, bool *ret_done);
+/* How many of the next bytes are a chunk's data; 0 where a size line, a chunk's end or the trailer comes next. */
+uint64_t http1_chunked_data(const struct http1_chunked *chunked);
 
 /* 1 when the comma-separated list `value` holds `token` (case-insensitive): Connection, Transfer-Encoding, TE. */
 bool http1_list_has(struct http1_text value, const char *token);

@@ -175,6 +175,12 @@ void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size
 	QUEUE(ring, token, io_uring_prep_send, fd, memory, bytes, flags | MSG_NOSIGNAL);
 }
 
+void tailor_ring_send_whole(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, uint64_t token)
+{
+	/* MSG_WAITALL: the kernel itself goes on after a short write. */
+	QUEUE(ring, token, io_uring_prep_send, fd, memory, bytes, MSG_NOSIGNAL | MSG_WAITALL)->flags |= IOSQE_CQE_SKIP_SUCCESS;
+}
+
 void tailor_ring_shutdown(struct tailor_ring *ring, int fd, int how, uint64_t token)
 {
 	QUEUE(ring, token, io_uring_prep_shutdown, fd, how);

@@ -63,6 +63,8 @@ void tailor_ring_receive(struct tailor_ring *ring, int fd, void *memory, size_t 
 void tailor_ring_receive_later(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token);
 void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t token); /* into ring buffers; -ENOBUFS ends it when none is free */
 void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, int flags, uint64_t token); /* flags: MSG_MORE or 0; MSG_NOSIGNAL always; may be short */
+/* Sends all of it, and completes only if that fails: for few bytes, in memory that outlives the ring's operations. */
+void tailor_ring_send_whole(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, uint64_t token);
 void tailor_ring_shutdown(struct tailor_ring *ring, int fd, int how, uint64_t token);
 void tailor_ring_close_fd(struct tailor_ring *ring, int fd, uint64_t token);
 void tailor_ring_read(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token); /* eventfds */

@@ -94,6 +94,28 @@ static void sending_to_a_closed_socket_is_an_error_and_no_signal(void **state)
 	close(pair[0]);
 }
 
+static void a_whole_send_is_told_of_only_when_it_fails(void **state)
+{
+	char memory[16] = "";
+	struct tailor_completion completion;
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	tailor_ring_receive(ring, pair[0], memory, sizeof(memory), 1);
+	tailor_ring_send_whole(ring, pair[1], "hello", 5, 2);
+	completion = next_completion();
+	assert_int_equal(completion.token, 1);
+	assert_int_equal(completion.result, 5);
+	assert_memory_equal(memory, "hello", 5);
+	close(pair[0]);
+	tailor_ring_send_whole(ring, pair[1], "x", 1, 3);
+	completion = next_completion();
+	assert_int_equal(completion.token, 3);
+	assert_int_equal(completion.result, -EPIPE);
+	close(pair[1]);
+}
+
 static void accept_connect_and_shutdown_work_on_tcp(void **state)
 {
 	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
@@ -329,6 +351,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_token_keeps_slot_generation_and_operation_apart),
 	        cmocka_unit_test_setup_teardown(bytes_travel_from_send_to_receive, open_ring, close_ring),
+	        cmocka_unit_test_setup_teardown(a_whole_send_is_told_of_only_when_it_fails, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(sending_to_a_closed_socket_is_an_error_and_no_signal, open_ring,
 	                                        close_ring),
 	        cmocka_unit_test_setup_teardown(accept_connect_and_shutdown_work_on_tcp, open_ring, close_ring),
