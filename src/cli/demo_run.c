@@ -124,7 +124,7 @@ static int start_proxy(struct demo *demo, int failover, const char *directory, c
 static int start_load(struct demo *demo, const char *directory, char result[PATH_MAX])
 {
 	char paths[PATH_MAX], log[PATH_MAX], rate[16], duration[16], warm[16], url[96];
-	char *argv[] = {"/proc/self/exe", "load", "--rate", rate, "--duration", duration, "--warm", warm,
+	char *argv[] = {"/proc/self/exe", "load", "--allow-late", "--rate", rate, "--duration", duration, "--warm", warm,
 	                "--paths",        paths,  "--json", url,  NULL};
 	int r;
 

@@ -10,6 +10,12 @@
 
 #include "base/clock.h"
 
+/* Well below the smallest socket buffer (net.ipv4.tcp_wmem). */
+#define SEND_WHOLE_BYTES 2048
+/* FNV-1a, 64 bits (draft-eastlake-fnv). */
+#define HASH_BEGIN UINT64_C(0xcbf29ce484222325)
+#define HASH_FACTOR UINT64_C(0x100000001b3)
+
 static const struct http1_limits limits = {.head_bytes = LOAD_BUFFER_BYTES, .fields = HTTP1_FIELDS_MAX};
 
 void load_connection_list_remove(struct connection_list *list, struct connection *connection)
@@ -76,7 +82,7 @@ void load_connection_close(struct worker *worker, struct connection *connection)
 void load_connection_fail(struct worker *worker, struct connection *connection, enum tailor_load_failure failure)
 {
 	assert(connection->state == CONNECTION_BUSY);
-	load_worker_failed(worker, connection->number, failure);
+	load_worker_failed(worker, connection->due_ns, failure);
 	load_connection_close(worker, connection);
 }
 
@@ -105,6 +111,13 @@ static void send_rest(struct worker *worker, struct connection *connection)
 {
 	const struct tailor_load_request *request = connection->request;
 
+	/* An idle connection's socket buffer takes so much at once: nobody needs to be told that it did. */
+	if (request->length <= SEND_WHOLE_BYTES) {
+		connection->sent_bytes = request->length;
+		tailor_ring_send_whole(worker->ring, connection->fd, request->bytes, request->length,
+		                       token(worker, connection, OPERATION_SEND));
+		return;
+	}
 	connection->pending |= OPERATION_SEND;
 	tailor_ring_send(worker->ring, connection->fd, request->bytes + connection->sent_bytes,
 	                 request->length - connection->sent_bytes, 0, token(worker, connection, OPERATION_SEND));
@@ -125,19 +138,22 @@ static void receive_more(struct worker *worker, struct connection *connection, b
 		                    token(worker, connection, OPERATION_RECEIVE));
 }
 
-void load_connection_send(struct worker *worker, struct connection *connection, uint64_t number, uint64_t due_ns,
-                     const struct tailor_load_request *request)
+void load_connection_send(struct worker *worker, struct connection *connection, uint64_t number, uint64_t due_ns)
 {
 	assert(connection->state == CONNECTION_IDLE && connection->filled == 0);
 	set_state(worker, connection, CONNECTION_BUSY);
 	connection->number = number;
 	connection->due_ns = due_ns;
-	connection->request = request;
+	connection->request = &worker->options->plan->requests[load_schedule_request(&worker->schedule, number)];
+	connection->compared = load_schedule_compares(&worker->schedule, number);
 	connection->sent_bytes = 0;
 	connection->search = (struct http1_search){0};
 	connection->head_done = false;
 	connection->request_id[0] = '\0';
+	connection->hash = HASH_BEGIN;
+	connection->body_bytes = 0;
 	connection->sent_ns = tailor_clock_ns();
+	load_worker_sent(worker, connection);
 	send_rest(worker, connection);
 }
 
@@ -171,7 +187,7 @@ static void consume(struct connection *connection, size_t bytes)
 /* Returns 1 when the head of the final response has been taken, 0 when more bytes are needed, -1 when it is none. */
 static int take_head(struct worker *worker, struct connection *connection)
 {
-	struct http1_head *head = &worker->head;
+	struct http1_head *head = &worker->response_head;
 
 	for (;;) {
 		int ret = http1_parse_response(connection->buffer, connection->filled, &limits, &connection->search,
@@ -197,6 +213,35 @@ static int take_head(struct worker *worker, struct connection *connection)
 	return 1;
 }
 
+static void hash_body(struct connection *connection, const char *data, size_t bytes)
+{
+	for (size_t i = 0; i < bytes; i++)
+		connection->hash = (connection->hash ^ (unsigned char)data[i]) * HASH_FACTOR;
+}
+
+/* The same body in other chunks is the same body: only the chunks' data count. */
+static int64_t take_chunked(struct connection *connection, bool *ret_done)
+{
+	int64_t taken = 0, part = 0;
+
+	if (!connection->compared)
+		return http1_chunked_take(&connection->chunked, connection->buffer, connection->filled, ret_done);
+	for (*ret_done = false; part >= 0 && !*ret_done && (size_t)taken < connection->filled; taken += part) {
+		const char *data = connection->buffer + taken;
+		size_t bytes = connection->filled - (size_t)taken;
+		uint64_t chunk = http1_chunked_data(&connection->chunked);
+
+		if (chunk == 0)
+			bytes = 1;
+		else if (bytes > chunk)
+			bytes = (size_t)chunk;
+		part = http1_chunked_take(&connection->chunked, data, bytes, ret_done);
+		if (chunk > 0 && part > 0)
+			hash_body(connection, data, (size_t)part);
+	}
+	return part < 0 ? part : taken;
+}
+
 /* Throws away the body's bytes. Returns 1 at its end, 0 when more are needed, -1 when they are wrong. */
 static int take_body(struct connection *connection)
 {
@@ -211,7 +256,7 @@ static int take_body(struct connection *connection)
 		done = connection->left == 0;
 		break;
 	case HTTP1_CHUNKED:
-		taken = http1_chunked_take(&connection->chunked, connection->buffer, connection->filled, &done);
+		taken = take_chunked(connection, &done);
 		if (taken < 0)
 			return -1;
 		break;
@@ -220,6 +265,9 @@ static int take_body(struct connection *connection)
 		done = false;
 		break;
 	}
+	if (connection->compared && connection->framing != HTTP1_CHUNKED)
+		hash_body(connection, connection->buffer, (size_t)taken);
+	connection->body_bytes += (uint64_t)taken;
 	consume(connection, (size_t)taken);
 	return done;
 }
@@ -228,18 +276,21 @@ static void answered(struct worker *worker, struct connection *connection, uint6
 {
 	load_worker_answered(worker, connection, now_ns);
 	/* Bytes that nobody asked for, or a request answered before it was whole: the connection is of no more use. */
-	if (!connection->keep_alive || connection->filled > 0 || (connection->pending & OPERATION_SEND) ||
-	    connection->sent_bytes < connection->request->length)
+	if (connection->filled > 0 || (connection->pending & OPERATION_SEND) ||
+	    connection->sent_bytes < connection->request->length || connection->framing == HTTP1_UNTIL_CLOSE)
 		load_connection_close(worker, connection);
-	else
+	else if (connection->keep_alive && !worker->options->close)
 		set_state(worker, connection, CONNECTION_IDLE);
+	else
+		set_state(worker, connection, CONNECTION_LINGERING);
+	connection->since_ns = now_ns;
 }
 
 static void received(struct worker *worker, struct connection *connection, int result, uint64_t now_ns)
 {
 	int taken = 0;
 
-	if (connection->state == CONNECTION_IDLE) {
+	if (connection->state != CONNECTION_BUSY) {
 		load_connection_close(worker, connection);
 		return;
 	}
@@ -259,8 +310,8 @@ static void received(struct worker *worker, struct connection *connection, int r
 		load_connection_fail(worker, connection, TAILOR_LOAD_INVALID);
 	else if (taken > 0)
 		answered(worker, connection, now_ns);
-	if (connection->state == CONNECTION_IDLE || connection->state == CONNECTION_BUSY)
-		receive_more(worker, connection, connection->state == CONNECTION_IDLE);
+	if (connection->state != CONNECTION_CLOSING && connection->state != CONNECTION_FREE)
+		receive_more(worker, connection, connection->state != CONNECTION_BUSY);
 }
 
 static void sent(struct worker *worker, struct connection *connection, int result)
@@ -284,6 +335,7 @@ static void connected(struct worker *worker, struct connection *connection, int 
 		return;
 	}
 	worker->retry_wait_ns = 0;
+	worker->current->opened++;
 	connection->filled = 0;
 	set_state(worker, connection, CONNECTION_IDLE);
 	receive_more(worker, connection, true);

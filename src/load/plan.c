@@ -90,6 +90,8 @@ static void write_request(FILE *out, const struct tailor_load_common *common, co
 		fprintf(out, "Host: %s\r\n", common->host);
 	if (!has_header(common, "User-Agent"))
 		fputs("User-Agent: tailor-load/" TAILOR_VERSION "\r\n", out);
+	if (common->close && !has_header(common, "Connection"))
+		fputs("Connection: close\r\n", out);
 	for (size_t i = 0; i < common->header_count; i++)
 		fprintf(out, "%s\r\n", common->headers[i]);
 	if (body_bytes > 0 || wants_length)
@@ -228,5 +230,6 @@ void tailor_load_plan_free(struct tailor_load_plan *plan)
 		free(plan->requests[i].path);
 	}
 	free(plan->requests);
+	free(plan->recorded);
 	memset(plan, 0, sizeof(*plan));
 }

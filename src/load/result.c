@@ -23,7 +23,8 @@ int tailor_load_result_init(struct tailor_load_result *result)
 	result->response = tailor_histogram_new();
 	result->service = tailor_histogram_new();
 	result->late = tailor_histogram_new();
-	return result->response && result->service && result->late ? 0 : -ENOMEM;
+	result->sent = tailor_histogram_new();
+	return result->response && result->service && result->late && result->sent ? 0 : -ENOMEM;
 }
 
 void tailor_load_result_free(struct tailor_load_result *result)
@@ -31,20 +32,20 @@ void tailor_load_result_free(struct tailor_load_result *result)
 	tailor_histogram_free(result->response);
 	tailor_histogram_free(result->service);
 	tailor_histogram_free(result->late);
+	tailor_histogram_free(result->sent);
 	memset(result, 0, sizeof(*result));
 }
 
 void tailor_load_result_reset(struct tailor_load_result *result)
 {
-	struct tailor_histogram *response = result->response, *service = result->service, *late = result->late;
+	struct tailor_load_result empty = {
+	        .response = result->response, .service = result->service, .late = result->late, .sent = result->sent};
 
-	tailor_histogram_reset(response);
-	tailor_histogram_reset(service);
-	tailor_histogram_reset(late);
-	memset(result, 0, sizeof(*result));
-	result->response = response;
-	result->service = service;
-	result->late = late;
+	tailor_histogram_reset(empty.response);
+	tailor_histogram_reset(empty.service);
+	tailor_histogram_reset(empty.late);
+	tailor_histogram_reset(empty.sent);
+	*result = empty;
 }
 
 void tailor_load_result_add_slow(struct tailor_load_result *result, const struct tailor_load_slow *slow)
@@ -66,12 +67,18 @@ void tailor_load_result_merge(struct tailor_load_result *into, const struct tail
 {
 	into->wanted += from->wanted;
 	into->good += from->good;
+	into->in_time += from->in_time;
 	into->bad += from->bad;
+	into->different += from->different;
+	into->dropped += from->dropped;
+	into->opened += from->opened;
+	into->body_bytes += from->body_bytes;
 	for (int i = 0; i < TAILOR_LOAD_FAILURES; i++)
 		into->failed[i] += from->failed[i];
 	tailor_histogram_merge(into->response, from->response);
 	tailor_histogram_merge(into->service, from->service);
 	tailor_histogram_merge(into->late, from->late);
+	tailor_histogram_merge(into->sent, from->sent);
 	if (from->connect_error)
 		into->connect_error = from->connect_error;
 	if (from->until_ns > into->until_ns)

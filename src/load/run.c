@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,8 +20,10 @@ struct run {
 	const struct tailor_load_options *options;
 	struct worker *workers;
 	struct tailor_load_result line;
+	uint64_t line_begin_ns;
 	struct tailor_load_result *total;
-	uint64_t measure_start_ns;
+	_Atomic uint64_t *first_bodies; /* for the plan's requests */
+	struct load_schedule schedule;  /* of the first thread */
 	sigset_t signals;
 	bool stopped;
 	uint64_t stopped_ns;
@@ -76,80 +77,114 @@ static bool take_full(struct run *run, struct worker *worker)
 	return true;
 }
 
+static uint64_t wall_of(uint64_t ns)
+{
+	return tailor_clock_wall_ns() + ns - tailor_clock_ns();
+}
+
 static void end_line(struct run *run, uint64_t end_ns)
 {
-	uint64_t wall_ns = tailor_clock_wall_ns() + end_ns - tailor_clock_ns();
-
+	run->line.from_ns = run->line_begin_ns;
+	run->line.until_ns = end_ns;
+	run->line_begin_ns = end_ns;
 	tailor_load_result_merge(run->total, &run->line);
 	if (run->options->on_interval)
-		run->options->on_interval(run->options->context, wall_ns, &run->line);
+		run->options->on_interval(run->options->context, wall_of(end_ns), &run->line);
 	tailor_load_result_reset(&run->line);
 }
 
-/* An interval is whole when every worker has handed over its part. */
+/* A tick is whole when every worker has handed over its part. */
+static void take_tick(struct run *run)
+{
+	for (unsigned int i = 0; i < run->options->threads; i++)
+		while (!take_full(run, &run->workers[i]) &&
+		       !atomic_load_explicit(&run->workers[i].done, memory_order_acquire))
+			sleep_until(run, tailor_clock_ns() + TAILOR_NS_PER_MS);
+}
+
 static void watch(struct run *run)
 {
-	uint64_t end_ns = run->measure_start_ns + run->options->interval_ns;
+	const struct tailor_load_options *options = run->options;
+	uint64_t step_ns = load_worker_interval(options);
+	uint64_t tick_ns = run->schedule.measure_ns + step_ns;
+	uint64_t end_ns = run->schedule.measure_ns + options->interval_ns;
 
 	while (!all_done(run)) {
 		uint64_t look_ns = tailor_clock_ns() + LOOK_EVERY_NS;
 
-		sleep_until(run, end_ns < look_ns ? end_ns : look_ns);
-		if (tailor_clock_ns() < end_ns)
+		sleep_until(run, tick_ns < look_ns ? tick_ns : look_ns);
+		if (tailor_clock_ns() < tick_ns)
 			continue;
-		for (unsigned int i = 0; i < run->options->threads; i++)
-			while (!take_full(run, &run->workers[i]) &&
-			       !atomic_load_explicit(&run->workers[i].done, memory_order_acquire))
-				sleep_until(run, tailor_clock_ns() + TAILOR_NS_PER_MS);
+		take_tick(run);
 		if (all_done(run))
 			break;
 		/* Later than expected when this thread was late (a slow terminal) and the workers went on. */
-		if (run->line.until_ns > end_ns)
-			end_ns = run->line.until_ns;
-		end_line(run, end_ns);
-		end_ns += run->options->interval_ns;
+		if (run->line.until_ns > tick_ns)
+			tick_ns = run->line.until_ns;
+		if (tick_ns >= end_ns) {
+			end_line(run, tick_ns);
+			end_ns = tick_ns + options->interval_ns;
+		} else {
+			run->line.from_ns = run->line_begin_ns;
+			options->on_tick(options->context, wall_of(tick_ns), &run->line);
+		}
+		tick_ns += step_ns;
 	}
+}
+
+/* How long requests became due: a recorded log may end before the time that was asked for. */
+static uint64_t elapsed(const struct run *run)
+{
+	const struct tailor_load_options *options = run->options;
+	uint64_t elapsed_ns = options->duration_ns, warm_ns = run->schedule.measure_ns - run->schedule.start_ns;
+
+	if (options->arrival == TAILOR_LOAD_RECORDED) {
+		uint64_t last_ns = options->plan->recorded[options->plan->recorded_count - 1].offset_ns;
+		uint64_t log_ns = (uint64_t)((double)last_ns / options->speed);
+
+		log_ns = log_ns > warm_ns ? log_ns - warm_ns : 0;
+		elapsed_ns = log_ns < elapsed_ns ? log_ns : elapsed_ns;
+	}
+	if (run->stopped) {
+		uint64_t until_ns = run->stopped_ns > run->schedule.measure_ns ? run->stopped_ns - run->schedule.measure_ns : 0;
+
+		elapsed_ns = until_ns < elapsed_ns ? until_ns : elapsed_ns;
+	}
+	return elapsed_ns;
 }
 
 static void finish(struct run *run)
 {
 	uint64_t now_ns = tailor_clock_ns();
-	uint64_t elapsed_ns = run->options->duration_ns;
 
 	for (unsigned int i = 0; i < run->options->threads; i++) {
 		struct worker *worker = &run->workers[i];
 
 		take_full(run, worker);
 		tailor_load_result_merge(&run->line, worker->current);
+		run->total->cpu_ns += worker->cpu_ns;
 		if (worker->cpu_share > run->total->cpu_share)
 			run->total->cpu_share = worker->cpu_share;
 	}
-	if (run->line.wanted + run->line.good + run->line.bad + tailor_load_result_failed(&run->line) > 0)
+	if (run->line.wanted + run->line.good + run->line.bad + run->line.dropped + tailor_load_result_failed(&run->line) > 0)
 		end_line(run, now_ns);
-	if (run->stopped) {
-		uint64_t until_ns =
-		        run->stopped_ns > run->measure_start_ns ? run->stopped_ns - run->measure_start_ns : 0;
-
-		if (until_ns < elapsed_ns)
-			elapsed_ns = until_ns;
-	}
-	run->total->elapsed_ns = elapsed_ns;
+	run->total->elapsed_ns = elapsed(run);
 }
 
-static int start_workers(struct run *run, uint64_t measured_from, uint64_t count)
+static int start_workers(struct run *run)
 {
 	const struct tailor_load_options *options = run->options;
 	uint64_t start_ns = tailor_clock_ns() + HEAD_START_NS;
 
-	run->measure_start_ns = start_ns + (uint64_t)((double)measured_from * 1e9 / options->rate);
+	load_schedule_begin(&run->schedule, options, 0, start_ns);
+	run->line_begin_ns = run->schedule.measure_ns;
 	for (unsigned int i = 0; i < options->threads; i++) {
 		struct worker *worker = &run->workers[i];
 		int ret;
 
-		worker->start_ns = start_ns;
-		worker->measured_from = measured_from;
-		worker->count = count / options->threads + (i < count % options->threads);
-		worker->interval_end_ns = run->measure_start_ns + options->interval_ns;
+		load_schedule_begin(&worker->schedule, options, i, start_ns);
+		worker->first_bodies = run->first_bodies;
+		worker->interval_end_ns = run->schedule.measure_ns + load_worker_interval(options);
 		ret = pthread_create(&worker->thread, NULL, load_worker_run, worker);
 		if (ret != 0)
 			return -ret;
@@ -163,15 +198,13 @@ static int open_workers(struct run *run)
 	int ret = 0;
 
 	run->workers = calloc(run->options->threads, sizeof(*run->workers));
-	if (!run->workers)
+	run->first_bodies = calloc(run->options->plan->count, sizeof(*run->first_bodies));
+	if (!run->workers || !run->first_bodies)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < run->options->threads; i++)
 		run->workers[i].stop_fd = -1;
-	for (unsigned int i = 0; i < run->options->threads && ret == 0; i++) {
-		run->workers[i].options = run->options;
-		run->workers[i].index = i;
-		ret = load_worker_open(&run->workers[i]);
-	}
+	for (unsigned int i = 0; i < run->options->threads && ret == 0; i++)
+		ret = load_worker_open(&run->workers[i], run->options, i);
 	return ret;
 }
 
@@ -195,8 +228,6 @@ static int join_workers(struct run *run, int ret, char error[TAILOR_LOAD_ERROR_B
 int tailor_load_run(const struct tailor_load_options *options, struct tailor_load_result *total,
                     char error[TAILOR_LOAD_ERROR_BYTES])
 {
-	uint64_t measured_from = (uint64_t)llround((double)options->warm_ns / 1e9 * options->rate);
-	uint64_t count = measured_from + (uint64_t)llround((double)options->duration_ns / 1e9 * options->rate);
 	struct run run = {.options = options, .total = total};
 	struct tailor_stall_watch *stalls = NULL;
 	sigset_t before;
@@ -212,10 +243,10 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 	if (ret == 0)
 		ret = open_workers(&run);
 	if (ret == 0) {
-		ret = start_workers(&run, measured_from, count);
+		ret = start_workers(&run);
 		/* What it needs may be refused: then the load goes on without it. */
 		if (ret == 0 && tailor_address_is_local(&options->address))
-			(void)tailor_stall_watch_start(run.measure_start_ns, &stalls);
+			(void)tailor_stall_watch_start(run.schedule.measure_ns, &stalls);
 		if (ret < 0)
 			stop_workers(&run);
 		else
@@ -231,6 +262,7 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 	for (unsigned int i = 0; run.workers && i < options->threads; i++)
 		load_worker_close(&run.workers[i]);
 	free(run.workers);
+	free(run.first_bodies);
 	tailor_load_result_free(&run.line);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return ret;

@@ -12,13 +12,27 @@
 
 #define RETRY_FIRST_NS (10 * TAILOR_NS_PER_MS)
 #define RETRY_MAX_NS (100 * TAILOR_NS_PER_MS)
+#define LINGER_NS TAILOR_NS_PER_S
+#define CATCH_UP_BOUNDED_NS TAILOR_NS_PER_S
+#define CATCH_UP_NONE_NS (10 * TAILOR_NS_PER_MS)
 
-int load_worker_open(struct worker *worker)
+static uint64_t late_max(enum tailor_load_catch_up catch_up)
 {
-	const struct tailor_load_options *options = worker->options;
+	switch (catch_up) {
+	case TAILOR_LOAD_CATCH_UP_FULL: break;
+	case TAILOR_LOAD_CATCH_UP_BOUNDED: return CATCH_UP_BOUNDED_NS;
+	case TAILOR_LOAD_CATCH_UP_NONE: return CATCH_UP_NONE_NS;
+	}
+	return 1000 * 3600 * TAILOR_NS_PER_S;
+}
+
+int load_worker_open(struct worker *worker, const struct tailor_load_options *options, unsigned int index)
+{
 	unsigned int connections = options->connections / options->threads;
 
-	if (worker->index < options->connections % options->threads)
+	worker->options = options;
+	worker->late_max_ns = late_max(options->catch_up);
+	if (index < options->connections % options->threads)
 		connections++;
 	worker->stop_fd = eventfd(0, EFD_CLOEXEC);
 	if (worker->stop_fd < 0)
@@ -57,35 +71,23 @@ void load_worker_close(struct worker *worker)
 		close(worker->stop_fd);
 }
 
-/* The request's number among those of all threads. */
-static uint64_t global_number(const struct worker *worker, uint64_t number)
+static bool is_closed_loop(const struct worker *worker)
 {
-	return number * worker->options->threads + worker->index;
+	return worker->options->arrival == TAILOR_LOAD_CLOSED;
 }
 
-static uint64_t due_ns(const struct worker *worker, uint64_t number)
+static bool is_measured(const struct worker *worker, uint64_t due_ns)
 {
-	return worker->start_ns + (uint64_t)((double)global_number(worker, number) * 1e9 / worker->options->rate);
+	return due_ns >= worker->schedule.measure_ns;
 }
 
-static bool is_measured(const struct worker *worker, uint64_t number)
+/* Whether the body is the one that came first; that one counts as the same. */
+static bool is_same_body(const struct worker *worker, const struct connection *connection)
 {
-	return global_number(worker, number) >= worker->measured_from;
-}
+	_Atomic uint64_t *first = &worker->first_bodies[connection->request - worker->options->plan->requests];
+	uint64_t expected = 0;
 
-/* Depends on the request's number alone: the same requests in the same order with any number of threads. */
-static const struct tailor_load_request *choose_request(const struct worker *worker, uint64_t number)
-{
-	const struct tailor_load_plan *plan = worker->options->plan;
-	uint64_t mixed = global_number(worker, number);
-
-	if (!worker->options->in_order) {
-		mixed += worker->options->seed * UINT64_C(0x9e3779b97f4a7c15) + UINT64_C(0x9e3779b97f4a7c15);
-		mixed = (mixed ^ mixed >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-		mixed = (mixed ^ mixed >> 27) * UINT64_C(0x94d049bb133111eb);
-		mixed ^= mixed >> 31;
-	}
-	return &plan->requests[mixed % plan->count];
+	return atomic_compare_exchange_strong(first, &expected, connection->hash) || expected == connection->hash;
 }
 
 void load_worker_answered(struct worker *worker, const struct connection *connection, uint64_t now_ns)
@@ -96,41 +98,63 @@ void load_worker_answered(struct worker *worker, const struct connection *connec
 	        .path = connection->request->path,
 	        .status = connection->status,
 	};
+	bool good = connection->status <= TAILOR_LOAD_STATUS_MAX &&
+	            worker->options->expect[connection->status - TAILOR_LOAD_STATUS_MIN];
+	bool different = good && connection->compared && !is_same_body(worker, connection);
 
-	if (!is_measured(worker, connection->number))
+	if (!is_measured(worker, connection->due_ns))
 		return;
-	if (connection->status < 400)
-		result->good++;
-	else
-		result->bad++;
+	result->good += good && !different;
+	result->bad += !good || different;
+	result->different += different;
+	result->in_time += good && !different && slow.response_ns <= worker->options->in_time_ns;
+	result->body_bytes += connection->body_bytes;
 	tailor_histogram_record(result->response, slow.response_ns);
 	tailor_histogram_record(result->service, now_ns > connection->sent_ns ? now_ns - connection->sent_ns : 0);
 	memcpy(slow.request_id, connection->request_id, sizeof(slow.request_id));
 	tailor_load_result_add_slow(result, &slow);
 }
 
-void load_worker_failed(struct worker *worker, uint64_t number, enum tailor_load_failure failure)
+void load_worker_sent(struct worker *worker, const struct connection *connection)
 {
-	if (is_measured(worker, number))
+	if (is_measured(worker, connection->due_ns))
+		tailor_histogram_record(worker->current->sent, connection->sent_ns > connection->due_ns
+		                                                       ? connection->sent_ns - connection->due_ns
+		                                                       : 0);
+}
+
+void load_worker_failed(struct worker *worker, uint64_t due_ns, enum tailor_load_failure failure)
+{
+	if (is_measured(worker, due_ns))
 		worker->current->failed[failure]++;
 }
 
 static bool has_queue(const struct worker *worker)
 {
-	return worker->queue_head < worker->due_next;
+	return worker->head.number < worker->next.number;
+}
+
+static void fail_first(struct worker *worker, enum tailor_load_failure failure)
+{
+	load_worker_failed(worker, worker->head.due_ns, failure);
+	load_cursor_next(&worker->schedule, &worker->head);
 }
 
 static void fail_queue(struct worker *worker, enum tailor_load_failure failure)
 {
 	while (has_queue(worker))
-		load_worker_failed(worker, worker->queue_head++, failure);
+		fail_first(worker, failure);
 }
 
 void load_worker_connect_failed(struct worker *worker, int error, uint64_t now_ns)
 {
 	worker->current->connect_error = -error;
-	if (has_queue(worker))
-		load_worker_failed(worker, worker->queue_head++, TAILOR_LOAD_NO_CONNECTION);
+	if (has_queue(worker)) {
+		fail_first(worker, TAILOR_LOAD_NO_CONNECTION);
+	} else if (is_closed_loop(worker) && is_measured(worker, now_ns)) {
+		worker->current->wanted++;
+		load_worker_failed(worker, now_ns, TAILOR_LOAD_NO_CONNECTION);
+	}
 	if (now_ns < worker->retry_at_ns)
 		return; /* one of several that were under way together */
 	worker->retry_wait_ns = worker->retry_wait_ns ? worker->retry_wait_ns * 2 : RETRY_FIRST_NS;
@@ -139,13 +163,18 @@ void load_worker_connect_failed(struct worker *worker, int error, uint64_t now_n
 	worker->retry_at_ns = now_ns + worker->retry_wait_ns;
 }
 
+uint64_t load_worker_interval(const struct tailor_load_options *options)
+{
+	return options->on_tick && options->tick_ns && options->tick_ns < options->interval_ns ? options->tick_ns : options->interval_ns;
+}
+
 /* Hands the interval's result over, or goes on with it when the main thread has not yet taken the one before. */
 static void cut_interval(struct worker *worker)
 {
 	struct tailor_load_result *spare;
 
 	worker->current->until_ns = worker->interval_end_ns;
-	worker->interval_end_ns += worker->options->interval_ns;
+	worker->interval_end_ns += load_worker_interval(worker->options);
 	if (atomic_load_explicit(&worker->full, memory_order_acquire))
 		return;
 	spare = atomic_exchange_explicit(&worker->spare, NULL, memory_order_acquire);
@@ -163,24 +192,27 @@ static uint64_t thread_cpu_ns(void)
 	return (uint64_t)used.tv_sec * TAILOR_NS_PER_S + (uint64_t)used.tv_nsec;
 }
 
+static void begin_measuring(struct worker *worker, uint64_t now_ns)
+{
+	if (worker->measure_begin_ns || now_ns < worker->schedule.measure_ns)
+		return;
+	worker->measure_begin_ns = now_ns;
+	worker->measure_begin_cpu_ns = thread_cpu_ns();
+}
+
 static void take_due(struct worker *worker, uint64_t now_ns)
 {
-	while (worker->due_next < worker->count) {
-		uint64_t due = due_ns(worker, worker->due_next);
+	begin_measuring(worker, now_ns);
+	while (worker->next.due_ns <= now_ns) {
+		uint64_t due_ns = worker->next.due_ns;
 
-		if (due > now_ns)
-			break;
-		while (due >= worker->interval_end_ns)
+		while (due_ns >= worker->interval_end_ns)
 			cut_interval(worker);
-		if (is_measured(worker, worker->due_next)) {
-			if (worker->measure_begin_ns == 0) {
-				worker->measure_begin_ns = now_ns;
-				worker->measure_begin_cpu_ns = thread_cpu_ns();
-			}
+		if (is_measured(worker, due_ns)) {
 			worker->current->wanted++;
-			tailor_histogram_record(worker->current->late, now_ns - due);
+			tailor_histogram_record(worker->current->late, now_ns - due_ns);
 		}
-		worker->due_next++;
+		load_cursor_next(&worker->schedule, &worker->next);
 	}
 	while (now_ns >= worker->interval_end_ns)
 		cut_interval(worker);
@@ -192,31 +224,65 @@ static void expire(struct worker *worker, uint64_t now_ns)
 	uint64_t timeout_ns = worker->options->timeout_ns;
 	struct connection *connection;
 
-	while (has_queue(worker) && due_ns(worker, worker->queue_head) + timeout_ns <= now_ns)
-		load_worker_failed(worker, worker->queue_head++, TAILOR_LOAD_TIMEOUT);
+	while (has_queue(worker) && worker->head.due_ns + timeout_ns <= now_ns)
+		fail_first(worker, TAILOR_LOAD_TIMEOUT);
+	while (has_queue(worker) && worker->head.due_ns + worker->late_max_ns < now_ns) {
+		worker->current->dropped += is_measured(worker, worker->head.due_ns);
+		load_cursor_next(&worker->schedule, &worker->head);
+	}
 	while ((connection = worker->lists[CONNECTION_BUSY].first) && connection->due_ns + timeout_ns <= now_ns)
 		load_connection_fail(worker, connection, TAILOR_LOAD_TIMEOUT);
 	while ((connection = worker->lists[CONNECTION_CONNECTING].first) && connection->since_ns + timeout_ns <= now_ns)
 		load_connection_close(worker, connection);
+	while ((connection = worker->lists[CONNECTION_LINGERING].first) && connection->since_ns + LINGER_NS <= now_ns)
+		load_connection_close(worker, connection);
+}
+
+/* How many more connections could be used now. */
+static uint64_t missing_connections(const struct worker *worker)
+{
+	uint64_t connecting = worker->lists[CONNECTION_CONNECTING].count;
+	uint64_t waiting = worker->next.number - worker->head.number;
+
+	if (is_closed_loop(worker))
+		return worker->stopping ? 0 : worker->lists[CONNECTION_FREE].count;
+	return waiting > connecting ? waiting - connecting : 0;
 }
 
 static void dispatch(struct worker *worker, uint64_t now_ns)
 {
-	const struct connection_list *idle = &worker->lists[CONNECTION_IDLE], *busy = &worker->lists[CONNECTION_BUSY];
-	const struct connection_list *connecting = &worker->lists[CONNECTION_CONNECTING];
+	const struct connection_list *lists = worker->lists;
 
 	/* The one used last is the least likely to have been closed by the server in the meantime. */
-	while (has_queue(worker) && idle->last) {
-		uint64_t number = worker->queue_head++;
-
-		load_connection_send(worker, idle->last, number, due_ns(worker, number), choose_request(worker, number));
+	while (has_queue(worker) && lists[CONNECTION_IDLE].last) {
+		load_connection_send(worker, lists[CONNECTION_IDLE].last, worker->head.number, worker->head.due_ns);
+		load_cursor_next(&worker->schedule, &worker->head);
 	}
-	while (worker->due_next - worker->queue_head > connecting->count && worker->lists[CONNECTION_FREE].first &&
-	       now_ns >= worker->retry_at_ns)
+	for (uint64_t missing = missing_connections(worker); missing > 0 && now_ns >= worker->retry_at_ns; missing--) {
+		if (!lists[CONNECTION_FREE].first && lists[CONNECTION_LINGERING].first)
+			load_connection_close(worker, lists[CONNECTION_LINGERING].first);
+		if (!lists[CONNECTION_FREE].first)
+			break;
 		load_connection_open(worker, now_ns);
+	}
 	/* Nobody is there: a request fails when it is due, and a new attempt is made now and then. */
-	if (busy->count + connecting->count + idle->count == 0 && now_ns < worker->retry_at_ns)
+	if (lists[CONNECTION_BUSY].count + lists[CONNECTION_CONNECTING].count + lists[CONNECTION_IDLE].count == 0 &&
+	    now_ns < worker->retry_at_ns)
 		fail_queue(worker, TAILOR_LOAD_NO_CONNECTION);
+}
+
+/* A request is due as soon as a connection has nothing else to do. */
+static void dispatch_closed_loop(struct worker *worker, uint64_t now_ns)
+{
+	const struct connection_list *idle = &worker->lists[CONNECTION_IDLE];
+
+	if (now_ns >= worker->schedule.end_ns)
+		worker->stopping = true;
+	while (idle->last && !worker->stopping && now_ns >= worker->schedule.start_ns) {
+		worker->current->wanted += is_measured(worker, now_ns);
+		load_connection_send(worker, idle->last, worker->sent++, now_ns);
+	}
+	dispatch(worker, now_ns);
 }
 
 static void sooner(uint64_t *deadline_ns, uint64_t other_ns)
@@ -225,25 +291,36 @@ static void sooner(uint64_t *deadline_ns, uint64_t other_ns)
 		*deadline_ns = other_ns;
 }
 
-static uint64_t next_deadline(const struct worker *worker)
+/* While answers are outstanding, one of them is likely to wake the thread up before the slack is used. */
+static uint64_t send_slack(const struct worker *worker)
+{
+	return worker->lists[CONNECTION_BUSY].count ? worker->options->slack_ns : worker->options->slack_ns / 5;
+}
+
+static uint64_t next_deadline(const struct worker *worker, uint64_t now_ns)
 {
 	const struct connection *busy = worker->lists[CONNECTION_BUSY].first;
 	const struct connection *connecting = worker->lists[CONNECTION_CONNECTING].first;
+	const struct connection *lingering = worker->lists[CONNECTION_LINGERING].first;
 	uint64_t deadline_ns = worker->interval_end_ns, timeout_ns = worker->options->timeout_ns;
 
-	if (worker->due_next < worker->count)
-		sooner(&deadline_ns, due_ns(worker, worker->due_next));
+	if (worker->next.due_ns != LOAD_NEVER)
+		sooner(&deadline_ns, worker->next.due_ns + send_slack(worker));
 	if (has_queue(worker)) {
-		sooner(&deadline_ns, due_ns(worker, worker->queue_head) + timeout_ns);
-		if (worker->due_next - worker->queue_head > worker->lists[CONNECTION_CONNECTING].count &&
-		    worker->lists[CONNECTION_FREE].first)
-			sooner(&deadline_ns, worker->retry_at_ns);
+		sooner(&deadline_ns, worker->head.due_ns + timeout_ns);
+		sooner(&deadline_ns, worker->head.due_ns + worker->late_max_ns + 1);
 	}
+	if (missing_connections(worker) > 0 && worker->lists[CONNECTION_FREE].first)
+		sooner(&deadline_ns, worker->retry_at_ns);
+	if (is_closed_loop(worker) && !worker->stopping)
+		sooner(&deadline_ns, now_ns < worker->schedule.start_ns ? worker->schedule.start_ns : worker->schedule.end_ns);
 	if (busy)
 		sooner(&deadline_ns, busy->due_ns + timeout_ns);
 	if (connecting)
 		sooner(&deadline_ns, connecting->since_ns + timeout_ns);
-	if (worker->stopping)
+	if (lingering)
+		sooner(&deadline_ns, lingering->since_ns + LINGER_NS);
+	if (worker->give_up_ns)
 		sooner(&deadline_ns, worker->give_up_ns);
 	return deadline_ns;
 }
@@ -252,7 +329,7 @@ static uint64_t next_deadline(const struct worker *worker)
 static void stop(struct worker *worker, uint64_t now_ns)
 {
 	worker->stopping = true;
-	worker->count = worker->due_next;
+	worker->next.due_ns = LOAD_NEVER;
 	worker->give_up_ns = now_ns + TAILOR_NS_PER_S;
 }
 
@@ -265,7 +342,26 @@ static void give_up(struct worker *worker)
 
 static bool is_finished(const struct worker *worker)
 {
-	return worker->due_next == worker->count && !has_queue(worker) && worker->lists[CONNECTION_BUSY].count == 0;
+	bool due = is_closed_loop(worker) ? !worker->stopping : worker->next.due_ns != LOAD_NEVER;
+
+	return !due && !has_queue(worker) && worker->lists[CONNECTION_BUSY].count == 0;
+}
+
+/*
+ * With slack, the ring's own timer stays set while answers wake the thread up, and rings once for all of them: setting a
+ * timer at each wait costs a virtual machine about as much as a request.
+ */
+static int wait(struct worker *worker, uint64_t now_ns)
+{
+	uint64_t deadline_ns = next_deadline(worker, now_ns);
+
+	if (worker->options->slack_ns == 0)
+		return tailor_ring_wait(worker->ring, deadline_ns);
+	if (worker->timer_ns == 0) {
+		worker->timer_ns = deadline_ns;
+		tailor_ring_timeout(worker->ring, &worker->timer, deadline_ns, TAILOR_TOKEN(0, 0, OPERATION_TIMER));
+	}
+	return tailor_ring_wait(worker->ring, worker->timer_ns <= deadline_ns ? UINT64_MAX : deadline_ns);
 }
 
 static int serve(struct worker *worker)
@@ -277,18 +373,23 @@ static int serve(struct worker *worker)
 
 		take_due(worker, now_ns);
 		expire(worker, now_ns);
-		dispatch(worker, now_ns);
-		if (worker->stopping && now_ns >= worker->give_up_ns)
+		if (is_closed_loop(worker))
+			dispatch_closed_loop(worker, now_ns);
+		else
+			dispatch(worker, now_ns);
+		if (worker->give_up_ns && now_ns >= worker->give_up_ns)
 			give_up(worker);
 		if (is_finished(worker))
 			return 0;
-		ret = tailor_ring_wait(worker->ring, next_deadline(worker));
+		ret = wait(worker, now_ns);
 		if (ret < 0)
 			return ret;
 		now_ns = tailor_clock_ns();
 		while (tailor_ring_next(worker->ring, &completion)) {
 			if (TAILOR_TOKEN_OPERATION(completion.token) == OPERATION_STOP)
 				stop(worker, now_ns);
+			else if (TAILOR_TOKEN_OPERATION(completion.token) == OPERATION_TIMER)
+				worker->timer_ns = 0;
 			else
 				load_connection_complete(worker, &completion, now_ns);
 		}
@@ -304,6 +405,11 @@ void *load_worker_run(void *argument)
 	(void)prctl(PR_SET_NAME, "tailor-load");
 	/* A wait ends when it is due, not up to 50 us later. */
 	(void)prctl(PR_SET_TIMERSLACK, 1);
+	worker->next.due_ns = worker->head.due_ns = LOAD_NEVER;
+	if (!is_closed_loop(worker)) {
+		load_cursor_begin(&worker->schedule, &worker->next);
+		worker->head = worker->next;
+	}
 	worker->error = tailor_ring_open(&ring_options, &worker->ring);
 	if (worker->error == 0) {
 		tailor_ring_read(worker->ring, worker->stop_fd, &worker->stop_value, sizeof(worker->stop_value),
@@ -311,8 +417,10 @@ void *load_worker_run(void *argument)
 		worker->error = serve(worker);
 	}
 	elapsed_ns = worker->measure_begin_ns ? tailor_clock_ns() - worker->measure_begin_ns : 0;
-	if (elapsed_ns > 0)
-		worker->cpu_share = (double)(thread_cpu_ns() - worker->measure_begin_cpu_ns) / (double)elapsed_ns;
+	if (elapsed_ns > 0) {
+		worker->cpu_ns = thread_cpu_ns() - worker->measure_begin_cpu_ns;
+		worker->cpu_share = (double)worker->cpu_ns / (double)elapsed_ns;
+	}
 	/* Memory of the connections may be freed only after this. */
 	tailor_ring_close(worker->ring);
 	atomic_store_explicit(&worker->done, true, memory_order_release);

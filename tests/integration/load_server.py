@@ -6,7 +6,7 @@ import sys
 import time
 
 log = []
-connections = {"now": 0, "most": 0}
+connections = {"now": 0, "most": 0, "ever": 0}
 
 
 async def answer(path, number, writer):
@@ -21,6 +21,13 @@ async def answer(path, number, writer):
         await asyncio.sleep(3600)
     if name == "/bad":
         writer.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 3\r\n\r\nbad")
+    elif name == "/status":
+        writer.write(b"HTTP/1.1 %s Some Reason\r\nContent-Length: 2\r\n\r\nok" % argument.encode())
+    elif name == "/echo":
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s" % (len(argument), argument.encode()))
+    elif name == "/changing":
+        # Another body, of the same length, to every so manieth request.
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + (b"no" if number % int(argument) == 0 else b"ok"))
     elif name == "/moved":
         writer.write(b"HTTP/1.1 302 Found\r\nLocation: /\r\nContent-Length: 0\r\n\r\n")
     elif name == "/chunked":
@@ -55,7 +62,7 @@ async def answer(path, number, writer):
 
 
 async def serve(reader, writer):
-    counted = False  # one that only reads the log is not
+    counted = 0  # from 1 on; one that only reads the log is not
     try:
         goes_on = True
         while goes_on:
@@ -70,15 +77,16 @@ async def serve(reader, writer):
                 writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(text) + text)
                 continue
             if not counted:
-                counted = True
+                connections["ever"] += 1
+                counted = connections["ever"]
                 connections["now"] += 1
                 connections["most"] = max(connections["most"], connections["now"])
-            log.append({"at": now, "method": method, "path": path, "fields": fields, "body": body})
+            log.append({"at": now, "connection": counted, "method": method, "path": path, "fields": fields, "body": body})
             goes_on = await answer(path, len(log), writer)
     except (asyncio.IncompleteReadError, ConnectionError):
         pass
     finally:
-        connections["now"] -= counted
+        connections["now"] -= counted > 0
         writer.close()
 
 

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether the load was the one that was asked for, and who is to blame if not. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "load/load.h"
+
+#define CPU_SHARE_HIGH 0.8
+#define DURATION_BYTES 32
+
+/* What was not sent in time, and how many of these the generator itself had taken up too late. */
+struct lateness {
+	uint64_t asked;
+	uint64_t missed;
+	uint64_t own;
+};
+
+static uint64_t later_than_allowed(const struct tailor_histogram *histogram)
+{
+	return tailor_histogram_count(histogram) - tailor_histogram_between(histogram, 0, TAILOR_LOAD_LATE_NS + 1);
+}
+
+static struct lateness measure(const struct tailor_load_result *total)
+{
+	struct lateness lateness = {0};
+	uint64_t in_time = tailor_histogram_between(total->sent, 0, TAILOR_LOAD_LATE_NS + 1);
+
+	/* Whoever stops a load does not ask for the rest of it. */
+	if (total->wanted > total->failed[TAILOR_LOAD_INTERRUPTED])
+		lateness.asked = total->wanted - total->failed[TAILOR_LOAD_INTERRUPTED];
+	if (lateness.asked > in_time)
+		lateness.missed = lateness.asked - in_time;
+	lateness.own = later_than_allowed(total->late);
+	return lateness;
+}
+
+/* Whether the times at which the machine stood still are enough to explain most of what was late by the generator's
+ * doing. */
+static int stalls_explain(const struct tailor_load_result *total, const struct lateness *lateness)
+{
+	double due_meanwhile;
+
+	if (!total->stalls.known || total->elapsed_ns == 0)
+		return 0;
+	due_meanwhile = (double)total->wanted * (double)total->stalls.total_ns / (double)total->elapsed_ns;
+	return due_meanwhile * 2 >= (double)lateness->own;
+}
+
+static void blame_generator(char *buffer, size_t size, const struct tailor_load_options *options,
+                            const struct tailor_load_result *total, const struct lateness *lateness)
+{
+	char longest[DURATION_BYTES], slack[DURATION_BYTES];
+
+	if (options->slack_ns >= TAILOR_LOAD_LATE_NS)
+		snprintf(buffer, size, "sends were grouped within %s; allow less slack",
+		         tailor_format_duration(slack, sizeof(slack), options->slack_ns));
+	else if (stalls_explain(total, lateness))
+		snprintf(buffer, size,
+		         "this machine stood still %" PRIu64
+		         " time%s, for up to %s; repeat it, or use a machine that is not shared",
+		         total->stalls.episodes, total->stalls.episodes == 1 ? "" : "s",
+		         tailor_format_duration(longest, sizeof(longest), total->stalls.longest_ns));
+	else if (total->cpu_share > CPU_SHARE_HIGH)
+		snprintf(buffer, size,
+		         "the generator's busiest thread used %.0f%% of a CPU; use more --threads or a lower --rate",
+		         100 * total->cpu_share);
+	else
+		snprintf(buffer, size,
+		         "the generator did not get a CPU in time, though it needed only %.0f%% of one; give it one of "
+		         "its own "
+		         "(taskset), or stop what else runs here",
+		         100 * total->cpu_share);
+}
+
+static void blame_server(char *buffer, size_t size, const struct tailor_load_options *options,
+                         const struct tailor_load_result *total)
+{
+	double rate = total->elapsed_ns ? (double)total->wanted / ((double)total->elapsed_ns / 1e9) : 0;
+	double needed = ceil(rate * tailor_histogram_mean(total->service) / 1e9 * 1.5);
+
+	if (total->failed[TAILOR_LOAD_NO_CONNECTION] > 0)
+		snprintf(buffer, size,
+		         "the server could not be connected to for %" PRIu64
+		         " of them%s%s; is it up, and is its backlog large enough?",
+		         total->failed[TAILOR_LOAD_NO_CONNECTION], total->connect_error ? ": " : "",
+		         total->connect_error ? strerror(total->connect_error) : "");
+	else if (needed > options->connections)
+		snprintf(buffer, size,
+		         "the server left no connection free, of %u; raise --connections to %.0f or more, or lower "
+		         "--rate",
+		         options->connections, needed);
+	else
+		snprintf(buffer, size,
+		         "the server stood still at times and left no connection free, of %u; raise --connections, or "
+		         "lower "
+		         "--rate",
+		         options->connections);
+}
+
+int tailor_load_schedule_kept(const struct tailor_load_options *options, const struct tailor_load_result *total,
+                              char reason[TAILOR_LOAD_ERROR_BYTES])
+{
+	struct lateness lateness = measure(total);
+	char what[160], whose[256], allowed[DURATION_BYTES];
+
+	reason[0] = '\0';
+	/* In a closed loop there is no schedule but the answers. */
+	if (options->arrival == TAILOR_LOAD_CLOSED)
+		lateness.missed = total->dropped;
+	if (total->dropped == 0 && (double)lateness.missed <= 0.01 * (double)lateness.asked)
+		return 1;
+	if (total->dropped > 0)
+		snprintf(what, sizeof(what), "%" PRIu64 " of %" PRIu64 " requests were dropped", total->dropped,
+		         total->wanted);
+	else
+		snprintf(what, sizeof(what), "%.1f%% of the requests were sent more than %s late, or not at all",
+		         100 * (double)lateness.missed / (double)lateness.asked,
+		         tailor_format_duration(allowed, sizeof(allowed), TAILOR_LOAD_LATE_NS));
+	if (lateness.own * 2 >= lateness.missed)
+		blame_generator(whose, sizeof(whose), options, total, &lateness);
+	else
+		blame_server(whose, sizeof(whose), options, total);
+	snprintf(reason, TAILOR_LOAD_ERROR_BYTES, "the schedule was not kept: %s: %s", what, whose);
+	return 0;
+}
