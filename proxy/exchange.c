@@ -28,7 +28,7 @@ void exchange_begin(struct worker *worker, struct client *client, uint64_t read_
 
 static void record_parsed(struct worker *worker, const struct exchange *exchange, const struct http1_head *head)
 {
-	static const uint64_t none[3];
+	const uint64_t arg[3] = {head->minor, 0, 0};
 	char text[TAILOR_TEXT_BYTES * TAILOR_TEXTS_MAX];
 	size_t length = head->method.length < sizeof(text) - 1 ? head->method.length : sizeof(text) - 1;
 	size_t room;
@@ -39,7 +39,7 @@ static void record_parsed(struct worker *worker, const struct exchange *exchange
 	if (head->target.length < room)
 		room = head->target.length;
 	memcpy(text + length, head->target.data, room);
-	record_at(worker, tailor_clock_ns(), TAILOR_EVENT_REQUEST_PARSED, exchange->id, 0, none, text, length + room);
+	record_at(worker, tailor_clock_ns(), TAILOR_EVENT_REQUEST_PARSED, exchange->id, 0, arg, text, length + room);
 }
 
 static unsigned int live_attempts(const struct exchange *exchange)

@@ -78,7 +78,7 @@ enum tailor_event_kind {
 	/* First byte of a request read from the client. pid/tid: the worker. arg[0]: client port, arg[1]: client
 	 * IPv4 address (host order), 0 for others. */
 	TAILOR_EVENT_REQUEST_BEGIN = 64,
-	/* Its head was parsed. text: "METHOD TARGET", cut where too long. */
+	/* Its head was parsed. arg[0]: minor version of HTTP/1. text: "METHOD TARGET", cut where too long. */
 	TAILOR_EVENT_REQUEST_PARSED = 65,
 	/* An attempt was given to a server. extra: TAILOR_ATTEMPT(number, server, failover reason). arg[0]: the
 	 * attempt's upstream local port, 0 while connecting. Attempt 0 is the first. */

@@ -31,6 +31,8 @@ struct tailor_record {
 	struct tailor_request request;
 	uint32_t worker_pid; /* the proxy's worker that carried it */
 	uint32_t worker_tid;
+	uint32_t client_ip; /* IPv4 in host order, 0 for others */
+	uint8_t minor;      /* of the request's HTTP/1.x; with parsed_ns */
 	uint64_t parsed_ns;
 	uint64_t reply_begin_ns;
 	uint8_t attempts; /* used entries of attempt[] */

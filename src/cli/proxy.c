@@ -55,6 +55,23 @@ static int open_store(struct proxy_run *run)
 	return error;
 }
 
+static int open_access_log(struct proxy_run *run)
+{
+	const char *path = run->config.access_log_path;
+	enum tailor_accesslog_format format =
+		run->config.access_log_format == TAILOR_CONFIG_LOG_JSON ? TAILOR_ACCESSLOG_JSON : TAILOR_ACCESSLOG_TEXT;
+	int error;
+
+	if (!run->config.has_access_log)
+		return 0;
+	error = tailor_accesslog_open(path, format, &run->access_log);
+	if (error == -ENXIO)
+		proxy_say("access_log.path: nobody reads the pipe %s; start its reader first", path);
+	else if (error)
+		proxy_say("access_log.path: cannot open %s: %s; check the path, its rights and free space", path, strerror(-error));
+	return error;
+}
+
 static int open_channels(struct proxy_run *run)
 {
 	size_t bytes = sizeof(struct tailor_channel_head) + REQUEST_SLOTS * sizeof(struct tailor_event);
@@ -154,6 +171,7 @@ static int start_observer(struct proxy_run *run)
 		.servers = run->config.servers,
 		.slow = {run->config.slow_threshold_ns, run->config.baseline_one_in},
 		.store = run->store,
+		.access_log = run->access_log,
 	};
 	int error;
 
@@ -193,7 +211,7 @@ static int start(struct proxy_run *run)
 {
 	int error;
 
-	if ((error = open_store(run)) || (error = open_channels(run)) || (error = open_kernel(run)) || (error = open_hub(run)) ||
+	if ((error = open_store(run)) || (error = open_access_log(run)) || (error = open_channels(run)) || (error = open_kernel(run)) || (error = open_hub(run)) ||
 	    (error = start_proxy(run)) || (error = start_observer(run)) || (error = start_admin(run)))
 		return error;
 	if (run->kernel)
@@ -216,6 +234,7 @@ static void stop(struct proxy_run *run)
 	if (run->kernel)
 		tailor_kernel_close(run->kernel);
 	tailor_store_writer_close(run->store);
+	tailor_accesslog_close(run->access_log);
 	if (run->channel_memory && run->channel_memory != MAP_FAILED)
 		munmap(run->channel_memory, run->channel_bytes);
 	free(run->channels);
@@ -265,6 +284,7 @@ static int signals_open(void)
 	sigaddset(&signals, SIGINT);
 	sigaddset(&signals, SIGTERM);
 	sigaddset(&signals, SIGHUP);
+	sigaddset(&signals, SIGUSR1);
 	signal(SIGPIPE, SIG_IGN);
 	/* Before any thread starts, so that all inherit it. */
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);
@@ -272,7 +292,7 @@ static int signals_open(void)
 }
 
 /* 1 when it is time to stop. */
-static int take_signal(int fd)
+static int take_signal(struct proxy_run *run, int fd)
 {
 	struct signalfd_siginfo information;
 
@@ -282,7 +302,30 @@ static int take_signal(int fd)
 		proxy_say("reloading is not supported yet: restart to use a changed configuration");
 		return 0;
 	}
+	if (information.ssi_signo == SIGUSR1) {
+		if (run->access_log)
+			tailor_accesslog_reopen(run->access_log);
+		return 0;
+	}
 	return 1;
+}
+
+/* Says when the access log begins to be lost, and when it is written again. */
+static void say_log_error(struct proxy_run *run, const struct tailor_observer_status *status)
+{
+	const char *path = run->config.access_log_path;
+
+	if (status->access_log_error == run->log_error_said ||
+	    (run->log_error_said_ns && tailor_clock_ns() - run->log_error_said_ns < STORE_SAID_AGAIN_NS))
+		return;
+	run->log_error_said = status->access_log_error;
+	run->log_error_said_ns = tailor_clock_ns();
+	if (status->access_log_error)
+		proxy_say("access_log.path: cannot write to %s: %s; lines wait, and are lost when there are too many", path,
+		          strerror(-status->access_log_error));
+	else
+		proxy_say("access_log.path: %s is written again; %llu lines were lost so far", path,
+		          (unsigned long long)status->access_log_lost);
 }
 
 /* Says when timelines begin to be lost, and when they are kept again. */
@@ -292,6 +335,7 @@ static void say_store_error(struct proxy_run *run)
 	struct tailor_observer_status status;
 
 	tailor_observer_status(run->observer, &status);
+	say_log_error(run, &status);
 	/* On an almost full disk some still fit. */
 	if (status.store_error == run->store_error_said ||
 	    (run->store_error_said_ns && tailor_clock_ns() - run->store_error_said_ns < STORE_SAID_AGAIN_NS))
@@ -326,7 +370,7 @@ static void serve(struct proxy_run *run, int signals)
 			fds[2 + i] = (struct pollfd){.fd = run->server[i].pidfd, .events = POLLIN};
 		if (poll(fds, 2 + TAILOR_CONFIG_SERVERS_MAX, wait_ms) < 0 && errno != EINTR)
 			return;
-		if ((fds[0].revents & POLLIN) && take_signal(signals))
+		if ((fds[0].revents & POLLIN) && take_signal(run, signals))
 			return;
 		if (fds[1].revents & POLLIN)
 			tailor_jvm_hub_dispatch(run->hub);
@@ -366,7 +410,7 @@ int tailor_command_proxy(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse_option, "-c FILE",
-		"Runs the proxy, the tracer and the observer until SIGINT or SIGTERM.\v"
+		"Runs the proxy, the tracer and the observer until SIGINT or SIGTERM. SIGUSR1 opens the access log anew.\v"
 		"It needs root (or CAP_BPF and CAP_PERFMON) for kernel events and the agent in the servers' JVMs for collections and "
 		"failover; it runs without either and says what the timelines lack. `tailor doctor` tells what this host allows.\n",
 		NULL, NULL, NULL,

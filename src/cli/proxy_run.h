@@ -39,6 +39,7 @@ struct proxy_server {
 struct proxy_run {
 	struct tailor_config config;
 	struct tailor_store_writer *store;
+	struct tailor_accesslog *access_log; /* NULL: none */
 	struct tailor_kernel *kernel; /* NULL: without kernel events */
 	char kernel_error[256];
 	struct tailor_tag *tags;
@@ -53,6 +54,8 @@ struct proxy_run {
 	uint64_t started_ns;
 	int store_error_said; /* so that a full disk is one line, not one each second */
 	uint64_t store_error_said_ns;
+	int log_error_said;
+	uint64_t log_error_said_ns;
 	struct {
 		char reason[80];
 		uint64_t said_ns, unsaid;

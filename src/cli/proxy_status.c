@@ -92,7 +92,7 @@ static char *status_json(struct proxy_run *run)
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		json_object_set_new(not_moved, tailor_not_moved_name((enum tailor_not_moved)i),
 		                    json_integer((json_int_t)snapshot.proxy.not_moved[i]));
-	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:o}", "version",
+	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:o}", "version",
 	                   TAILOR_VERSION, "uptime_s", (double)(tailor_clock_ns() - run->started_ns) / TAILOR_NS_PER_S, "active",
 	                   run->config.server[snapshot.proxy.active].name, "failover", run->config.failover_on_gc, "requests",
 	                   (json_int_t)snapshot.proxy.requests, "refused", (json_int_t)snapshot.proxy.refused, "client_gone",
@@ -101,7 +101,8 @@ static char *status_json(struct proxy_run *run)
 	                   "servers", servers_json(run, &snapshot), "timelines", "slow", (json_int_t)snapshot.observer.slow, "stored",
 	                   (json_int_t)snapshot.observer.stored, "not_stored", (json_int_t)snapshot.observer.not_stored,
 	                   "windows_with_loss", (json_int_t)snapshot.observer.windows_with_loss, "request_events_lost",
-	                   (json_int_t)snapshot.observer.request_events_lost, "missing", missing_json(run));
+	                   (json_int_t)snapshot.observer.request_events_lost, "access_log_lost",
+	                   (json_int_t)snapshot.observer.access_log_lost, "missing", missing_json(run));
 	if (!status)
 		return NULL;
 	text = json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
@@ -147,6 +148,27 @@ static void server_metrics(FILE *out, const struct proxy_run *run, const struct 
 		fprintf(out, "tailor_server_active{server=\"%s\"} %d\n", run->config.server[i].name, i == snapshot->proxy.active);
 }
 
+static void latency_metrics(FILE *out, const struct proxy_run *run, const struct snapshot *snapshot)
+{
+	metric(out, "response_seconds", "histogram",
+	       "How long clients waited for what the server answered, from a request's first byte to the response's last.");
+	for (size_t i = 0; i < run->config.servers; i++) {
+		const struct tailor_observer_latency *latency = &snapshot->observer.latency[i];
+		const char *name = run->config.server[i].name;
+		unsigned long long count = 0;
+
+		for (size_t b = 0; b < TAILOR_OBSERVER_BUCKETS; b++) {
+			count += latency->bucket[b];
+			fprintf(out, "tailor_response_seconds_bucket{server=\"%s\",le=\"%g\"} %llu\n", name,
+			        (double)tailor_observer_bucket_ns[b] / TAILOR_NS_PER_S, count);
+		}
+		count += latency->bucket[TAILOR_OBSERVER_BUCKETS];
+		fprintf(out, "tailor_response_seconds_bucket{server=\"%s\",le=\"+Inf\"} %llu\n", name, count);
+		fprintf(out, "tailor_response_seconds_sum{server=\"%s\"} %.9f\n", name, (double)latency->sum_ns / TAILOR_NS_PER_S);
+		fprintf(out, "tailor_response_seconds_count{server=\"%s\"} %llu\n", name, count);
+	}
+}
+
 static char *metrics_text(struct proxy_run *run)
 {
 	struct snapshot snapshot;
@@ -172,6 +194,7 @@ static char *metrics_text(struct proxy_run *run)
 		{"windows_with_loss_total", "Timelines that lack events.", snapshot.observer.windows_with_loss},
 		{"request_events_lost_total", "Events of the request channels that were overwritten before they were read.",
 		 snapshot.observer.request_events_lost},
+		{"access_log_lost_total", "Lines of the access log that were not written for want of room.", snapshot.observer.access_log_lost},
 	};
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
 		metric(out, counters[i].name, "counter", counters[i].help);
@@ -184,6 +207,7 @@ static char *metrics_text(struct proxy_run *run)
 	metric(out, "clients", "gauge", "Client connections now.");
 	fprintf(out, "tailor_clients %u\n", snapshot.proxy.clients);
 	server_metrics(out, run, &snapshot);
+	latency_metrics(out, run, &snapshot);
 	fclose(out);
 	return text;
 }

@@ -120,6 +120,7 @@ static struct tailor_record *begin(struct tailor_requests *requests, const struc
 	record->request.begin_ns = event->time_ns;
 	record->worker_pid = event->pid;
 	record->worker_tid = event->tid;
+	record->client_ip = (uint32_t)event->arg[1];
 	record->answered = -1;
 	return record;
 }
@@ -193,6 +194,7 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 	switch ((enum tailor_event_kind)event->kind) {
 	case TAILOR_EVENT_REQUEST_PARSED:
 		record->parsed_ns = event->time_ns;
+		record->minor = (uint8_t)event->arg[0];
 		tailor_text_read(channel, position, event, record->request.target, sizeof(record->request.target));
 		break;
 	case TAILOR_EVENT_REPLY_BEGIN: record->reply_begin_ns = event->time_ns; break;

@@ -205,6 +205,12 @@ static void take_optional_sections(struct validation *validation, const struct f
 		take_size(validation, "timelines.max_size", file->timelines->max_size, 1 << 20, UINT64_C(1) << 40,
 		          &config->timelines_bytes_max);
 	}
+	if (file->access_log) {
+		config->has_access_log = true;
+		take_path(validation, "access_log.path", file->access_log->path, sizeof(config->access_log_path), config->access_log_path);
+		if (file->access_log->format)
+			config->access_log_format = (enum tailor_config_log_format)*file->access_log->format;
+	}
 	if (file->admin) {
 		config->has_admin = true;
 		take_address(validation, "admin.listen", file->admin->listen, true, true, &config->admin);
@@ -302,6 +308,7 @@ static const char *wanted_instead(const struct file_problem *problem, const char
 			return table[i].says;
 		return strcmp(problem->field, "failover.on") == 0       ? "is not one of: gc"
 		       : strcmp(problem->field, "failover.replay") == 0 ? "is not one of: GET, HEAD, POST, PUT, DELETE, OPTIONS"
+		       : strcmp(problem->field, "access_log.format") == 0 ? "is not one of: text, json"
 		                                                        : "is not one of: auto, off, required";
 	}
 	return NULL;

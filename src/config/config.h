@@ -24,6 +24,11 @@ enum tailor_config_trace {
 	TAILOR_CONFIG_TRACE_REQUIRED = 2, /* refuse to start without it */
 };
 
+enum tailor_config_log_format {
+	TAILOR_CONFIG_LOG_TEXT = 0,
+	TAILOR_CONFIG_LOG_JSON = 1,
+};
+
 struct tailor_config_server {
 	char name[TAILOR_CONFIG_NAME_BYTES];
 	struct tailor_address address;
@@ -44,6 +49,10 @@ struct tailor_config {
 
 	char timelines_path[TAILOR_CONFIG_PATH_BYTES];
 	uint64_t timelines_bytes_max;
+
+	bool has_access_log;
+	char access_log_path[TAILOR_CONFIG_PATH_BYTES];
+	enum tailor_config_log_format access_log_format;
 
 	bool has_admin;
 	struct tailor_address admin;

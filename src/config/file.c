@@ -32,6 +32,11 @@ static const cyaml_strval_t trace_modes[] = {
 	{"required", TAILOR_CONFIG_TRACE_REQUIRED},
 };
 
+static const cyaml_strval_t log_formats[] = {
+	{"text", TAILOR_CONFIG_LOG_TEXT},
+	{"json", TAILOR_CONFIG_LOG_JSON},
+};
+
 static const cyaml_schema_field_t server_fields[] = {
 	REQUIRED_TEXT(name, struct file_server),
 	REQUIRED_TEXT(address, struct file_server),
@@ -59,6 +64,13 @@ static const cyaml_schema_field_t failover_fields[] = {
 static const cyaml_schema_field_t timelines_fields[] = {
 	TEXT(path, struct file_timelines),
 	TEXT(max_size, struct file_timelines),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t access_log_fields[] = {
+	REQUIRED_TEXT(path, struct file_access_log),
+	CYAML_FIELD_ENUM_PTR("format", OPTIONAL | CYAML_FLAG_STRICT, struct file_access_log, format, log_formats,
+                             CYAML_ARRAY_LEN(log_formats)),
 	CYAML_FIELD_END,
 };
 
@@ -101,6 +113,7 @@ static const cyaml_schema_field_t config_fields[] = {
 	SECTION(slow),
 	SECTION(failover),
 	SECTION(timelines),
+	SECTION(access_log),
 	SECTION(admin),
 	SECTION(agent),
 	SECTION(timeouts),

@@ -28,6 +28,11 @@ struct file_timelines {
 	char *max_size;
 };
 
+struct file_access_log {
+	char *path;
+	int *format; /* enum tailor_config_log_format */
+};
+
 struct file_admin {
 	char *listen;
 };
@@ -61,6 +66,7 @@ struct file_config {
 	struct file_slow *slow;
 	struct file_failover *failover;
 	struct file_timelines *timelines;
+	struct file_access_log *access_log;
 	struct file_admin *admin;
 	struct file_agent *agent;
 	struct file_timeouts *timeouts;

@@ -18,6 +18,7 @@
 #include "collect/text.h"
 #include "collect/threads.h"
 #include "correlate/correlate.h"
+#include "observer/latency.h"
 #include "observer/presence.h"
 
 /* How often the request channels are looked at. A worker's channel must hold what is served in this time. */
@@ -66,8 +67,32 @@ struct tailor_observer {
 	size_t queued;
 
 	atomic_uint_fast64_t ended, slow, stored, not_stored, windows_with_loss, events_lost;
-	atomic_int store_error;
+	atomic_int store_error, access_log_error;
+	struct tailor_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 };
+
+/* The server that answered, -1 when none did. */
+static int answering_server(const struct tailor_observer *observer, const struct tailor_record *record)
+{
+	if (record->answered < 0 || record->attempt[record->answered].server >= observer->options.servers)
+		return -1;
+	return record->attempt[record->answered].server;
+}
+
+static uint64_t wall_of(uint64_t ns)
+{
+	return tailor_clock_wall_ns() - (tailor_clock_ns() - ns);
+}
+
+static void log_access(struct tailor_observer *observer, const struct tailor_record *record)
+{
+	int server = answering_server(observer, record);
+	struct tailor_record named = *record;
+
+	if (server >= 0)
+		snprintf(named.request.server, sizeof(named.request.server), "%s", observer->options.server[server].name);
+	tailor_accesslog_add(observer->options.access_log, &named, wall_of(record->request.begin_ns));
+}
 
 static void on_ended(void *context, size_t worker, const struct tailor_record *record)
 {
@@ -76,6 +101,10 @@ static void on_ended(void *context, size_t worker, const struct tailor_record *r
 	enum tailor_slow_verdict verdict = tailor_slow_judge(&observer->options.slow, request->id, request->end_ns - request->begin_ns);
 
 	atomic_fetch_add_explicit(&observer->ended, 1, memory_order_relaxed);
+	if (answering_server(observer, record) >= 0)
+		tailor_latency_count(&observer->latency[answering_server(observer, record)], request->end_ns - request->begin_ns);
+	if (observer->options.access_log)
+		log_access(observer, record);
 	if (verdict == TAILOR_SLOW_SKIP)
 		return;
 	if (verdict == TAILOR_SLOW_KEEP)
@@ -205,13 +234,9 @@ static int make_timeline(struct tailor_observer *observer, struct queued *queued
 	if (error)
 		return error;
 	window.missing = describe_servers(observer, &queued->record, servers);
-	if (queued->record.answered >= 0) {
-		unsigned int server = queued->record.attempt[queued->record.answered].server;
-
-		if (server < observer->options.servers)
-			memcpy(request->server, servers[server].name, sizeof(request->server));
-	}
-	request->wall_ns = tailor_clock_wall_ns() - (tailor_clock_ns() - request->begin_ns);
+	if (answering_server(observer, &queued->record) >= 0)
+		memcpy(request->server, servers[answering_server(observer, &queued->record)].name, sizeof(request->server));
+	request->wall_ns = wall_of(request->begin_ns);
 	if (request_loss.events && request_loss.to_ns >= request->begin_ns && request_loss.from_ns <= request->end_ns)
 		error = tailor_harvest_add_loss(&observer->harvest, &request_loss);
 	if (error)
@@ -322,6 +347,9 @@ static void *run(void *context)
 		/* The time from before the poll: whatever ended since has not settled. */
 		tailor_requests_poll(observer->requests, now_ns, on_ended, observer);
 		count_losses(observer);
+		if (observer->options.access_log)
+			atomic_store_explicit(&observer->access_log_error, tailor_accesslog_flush(observer->options.access_log),
+			                      memory_order_relaxed);
 		late = work_queue(observer, now_ns);
 	} while (!stopping || late);
 	return NULL;
@@ -415,5 +443,9 @@ void tailor_observer_status(struct tailor_observer *observer, struct tailor_obse
 		.windows_with_loss = atomic_load(&observer->windows_with_loss),
 		.store_error = atomic_load(&observer->store_error),
 		.request_events_lost = atomic_load(&observer->events_lost),
+		.access_log_error = atomic_load(&observer->access_log_error),
+		.access_log_lost = observer->options.access_log ? tailor_accesslog_lost(observer->options.access_log) : 0,
 	};
+	for (size_t i = 0; i < observer->options.servers; i++)
+		tailor_latency_read(&observer->latency[i], &ret_status->latency[i]);
 }

@@ -13,6 +13,7 @@
 #include <tailor/channel.h>
 #include <tailor/store.h>
 
+#include "accesslog/accesslog.h"
 #include "collect/jvm.h"
 #include "correlate/slow.h"
 
@@ -33,6 +34,17 @@ struct tailor_observer_options {
 	size_t servers;
 	struct tailor_slow_rule slow;
 	struct tailor_store_writer *store; /* only the observer uses it while it runs */
+	struct tailor_accesslog *access_log; /* the same; NULL: none */
+};
+
+/* Upper bounds of the buckets of what clients waited, in ns, as Prometheus has them; one more holds what is beyond. */
+#define TAILOR_OBSERVER_BUCKETS 17
+extern const uint64_t tailor_observer_bucket_ns[TAILOR_OBSERVER_BUCKETS];
+
+/* How long requests took that a server answered, from the client's first byte to its last. Not cumulative. */
+struct tailor_observer_latency {
+	uint64_t bucket[TAILOR_OBSERVER_BUCKETS + 1];
+	uint64_t sum_ns;
 };
 
 /* Counters; they only grow. */
@@ -43,6 +55,9 @@ struct tailor_observer_status {
 	uint64_t not_stored;      /* slow, but the queue was full or the store failed */
 	uint64_t request_events_lost;
 	uint64_t windows_with_loss;
+	uint64_t access_log_lost; /* lines */
+	int access_log_error;     /* what its last write failed with, a negative errno; 0: it was written */
+	struct tailor_observer_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 	int store_error;          /* what the last timeline failed with, a negative errno; 0: it was stored */
 };
 

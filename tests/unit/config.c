@@ -61,6 +61,7 @@ static void the_smallest_config_gets_the_defaults(void **state)
 	assert_int_equal(config.slow_threshold_ns, 5000000);
 	assert_true(config.failover_on_gc);
 	assert_int_equal(config.replay_methods, 1 << HTTP1_GET | 1 << HTTP1_HEAD);
+	assert_false(config.has_access_log);
 	assert_false(config.has_admin);
 	assert_false(config.has_agent);
 	assert_string_equal(config.timelines_path, "./timelines");
@@ -72,6 +73,7 @@ static void every_key_reaches_its_field(void **state)
 	                                "slow: {threshold: 7ms, baseline_one_in: 10}\n"
 	                                "failover: {on: [], replay: [GET, POST]}\n"
 	                                "timelines: {path: /x/y, max_size: 2MiB}\n"
+	                                "access_log: {path: ./a.log, format: json}\n"
 	                                "admin: {listen: \"unix:./admin.sock\"}\n"
 	                                "agent: {socket: ./agent.sock, group: daemon}\n"
 	                                "timeouts: {connect: 100ms, response: 2s, idle: 1m}\n"
@@ -92,6 +94,9 @@ static void every_key_reaches_its_field(void **state)
 	assert_int_equal(config.replay_methods, 1 << HTTP1_GET | 1 << HTTP1_POST);
 	assert_string_equal(config.timelines_path, "/x/y");
 	assert_int_equal(config.timelines_bytes_max, 2 << 20);
+	assert_true(config.has_access_log);
+	assert_string_equal(config.access_log_path, "./a.log");
+	assert_int_equal(config.access_log_format, TAILOR_CONFIG_LOG_JSON);
 	assert_true(config.has_admin);
 	assert_true(config.has_agent);
 	assert_string_equal(config.agent_socket, "./agent.sock");
