@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -80,6 +81,31 @@ static void take_number(struct validation *validation, const char *path, const u
 		complain(validation, path, "%s: %u is out of range; from %u to %u", path, *number, min, max);
 	else
 		*value = *number;
+}
+
+static unsigned int usable_cpus(void)
+{
+	cpu_set_t set;
+
+	return sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned int)CPU_COUNT(&set) : 1;
+}
+
+static void take_workers(struct validation *validation, const char *text, unsigned int *value)
+{
+	uint64_t number = usable_cpus();
+
+	if (!text)
+		return;
+	if (strcmp(text, "auto") == 0)
+		*value = number < TAILOR_CONFIG_WORKERS_MAX ? (unsigned int)number : TAILOR_CONFIG_WORKERS_MAX;
+	else if (tailor_parse_number(text, 0, UINT32_MAX, &number) != 0)
+		complain(validation, "workers", "workers: \"%s\" is not a whole number from 1 to %d, nor `auto`", text,
+		         TAILOR_CONFIG_WORKERS_MAX);
+	else if (number < 1 || number > TAILOR_CONFIG_WORKERS_MAX)
+		complain(validation, "workers", "workers: %llu is out of range; from 1 to %d, or `auto`", (unsigned long long)number,
+		         TAILOR_CONFIG_WORKERS_MAX);
+	else
+		*value = (unsigned int)number;
 }
 
 static void take_path(struct validation *validation, const char *path, const char *text, size_t max, char *value)
@@ -239,7 +265,7 @@ static void take_numbers(struct validation *validation, const struct file_config
 	uint32_t events_per_cpu = (uint32_t)config->events_per_cpu;
 	uint64_t head_bytes = config->head_bytes_max;
 
-	take_number(validation, "workers", file->workers, 1, TAILOR_CONFIG_WORKERS_MAX, &config->workers);
+	take_workers(validation, file->workers, &config->workers);
 	if (file->slow) {
 		take_duration(validation, "slow.threshold", file->slow->threshold, TAILOR_NS_PER_US, &config->slow_threshold_ns);
 		take_number(validation, "slow.baseline_one_in", file->slow->baseline_one_in, 0, UINT32_MAX, &config->baseline_one_in);

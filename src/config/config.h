@@ -39,7 +39,7 @@ struct tailor_config {
 	struct tailor_address listen;
 	struct tailor_config_server server[TAILOR_CONFIG_SERVERS_MAX];
 	size_t servers;
-	unsigned int workers;
+	unsigned int workers; /* `auto` is one for each CPU that this process may use, at most as many as there can be */
 
 	uint64_t slow_threshold_ns;
 	uint32_t baseline_one_in; /* 0: none */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -111,6 +112,26 @@ static void every_key_reaches_its_field(void **state)
 	assert_int_equal(config.events_per_cpu, 4096);
 }
 
+static void workers_can_be_as_many_as_cpus(void **state)
+{
+	struct complaints complaints;
+	struct tailor_config config;
+	cpu_set_t before, one;
+
+	(void)state;
+	assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
+	assert_int_equal(load(GOOD "workers: auto\n", &config, &complaints), 0);
+	assert_int_equal(config.workers, CPU_COUNT(&before) < 16 ? CPU_COUNT(&before) : 16);
+	CPU_ZERO(&one);
+	for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+		if (CPU_ISSET(cpu, &before))
+			CPU_SET(cpu, &one);
+	assert_int_equal(sched_setaffinity(0, sizeof(one), &one), 0);
+	assert_int_equal(load(GOOD "workers: auto\n", &config, &complaints), 0);
+	assert_int_equal(config.workers, 1);
+	assert_int_equal(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
 static void each_mistake_is_named_with_its_line(void **state)
 {
 	static const struct {
@@ -201,6 +222,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_smallest_config_gets_the_defaults),
 		cmocka_unit_test(every_key_reaches_its_field),
+		cmocka_unit_test(workers_can_be_as_many_as_cpus),
 		cmocka_unit_test(each_mistake_is_named_with_its_line),
 		cmocka_unit_test(several_mistakes_are_all_named),
 		cmocka_unit_test(a_file_that_is_not_there_says_why),
