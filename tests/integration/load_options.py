@@ -415,6 +415,17 @@ class Usage(unittest.TestCase):
             with paths_file(f"1.0 GET /\n{line}\n") as file, self.subTest(line=line):
                 usage_error(self, f"{file}:2: ", "--replay", file, good)
 
+    def test_a_file_that_is_no_text_is_refused_rather_than_sent_in_part(self):
+        good = "http://127.0.0.1:1/"
+        with paths_file("/good\n/one\0/two\n") as file:
+            usage_error(self, f"{file}:2: it holds a NUL byte", "--paths", file, good)
+        with paths_file("1.0 GET /\n2.0 POST /x body\0more\n") as file:
+            usage_error(self, f"{file}:2: it holds a NUL byte", "--replay", file, good)
+        for option in ("--paths", "--replay"):
+            usage_error(self, "/dev/zero:1: ", option, "/dev/zero", good)  # has no lines, and no end
+            with paths_file("no\x1b[2Jrequest\n") as file:
+                usage_error(self, "no?[2Jrequest", option, file, good)
+
 
 if __name__ == "__main__":
     if not os.environ.get("LOAD_SERVER"):
