@@ -174,18 +174,21 @@ static int print_report(const struct load_arguments *arguments, const struct tai
 	const struct tailor_load_options *load = &arguments->options;
 	struct tailor_load_causes causes = {0};
 	char error[TAILOR_LOAD_ERROR_BYTES];
+	int ret = 0, written = 0;
 	size_t found;
-	int ret = 0;
 
 	if (arguments->timelines &&
 	    tailor_load_timelines_find(arguments->timelines, total, &causes, &found, error) < 0) {
 		fprintf(stderr, "tailor load: %s\n", error);
 		ret = -EIO;
 	}
-	if (!arguments->json) {
+	if (arguments->json)
+		written = tailor_load_print_json(stdout, arguments->url, load, total, &causes);
+	else
 		tailor_load_print_total(stdout, arguments->url, load, total, &causes);
-	} else if (tailor_load_print_json(stdout, arguments->url, load, total, &causes) < 0) {
-		fprintf(stderr, "tailor load: cannot write the report to standard output\n");
+	/* The interval lines of a table are told of here, too. */
+	if (written < 0 || fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "tailor load: cannot write the report to standard output; it is not whole; is the disk full?\n");
 		ret = -EIO;
 	}
 	return ret;

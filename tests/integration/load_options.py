@@ -6,11 +6,12 @@ import os
 import re
 import signal
 import statistics
+import subprocess
 import tempfile
 import time
 import unittest
 
-from load_harness import (FastServer, finish_load, load, load_json, paths_file, server, start_load, table_lines, usage_error)
+from load_harness import (TAILOR, FastServer, finish_load, load, load_json, paths_file, server, start_load, table_lines, usage_error)
 
 # Stands still for up to 140 ms now and then: this machine, shared.
 FREEZE_S = 0.2
@@ -340,6 +341,15 @@ class Output(unittest.TestCase):
         self.assertAlmostEqual(max(float(row["max_us"]) for row in rows if row["max_us"]) / 1000, report["response"]["max_ms"], places=2)
         for row in rows:
             self.assertRegex(row["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$")
+
+    def test_a_report_that_cannot_be_written_fails_the_run(self):
+        common = ["load", "--rate", "50", "--duration", "100ms", "--warm", "0s", "--allow-late"]
+        with server() as running, open("/dev/full", "w") as full:
+            for words in ([], ["--json"], ["--format", "classic"]):
+                done = subprocess.run([TAILOR, *common, *words, running.url], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                with self.subTest(words=words):
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn("cannot write the report", done.stderr)
 
     def test_forever_ends_with_an_interrupt(self):
         with server() as running:
