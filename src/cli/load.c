@@ -194,6 +194,19 @@ static int print_report(const struct load_arguments *arguments, const struct tai
 	return ret;
 }
 
+static void tell_nothing_succeeded(const char *url, const struct tailor_load_result *total)
+{
+	const char *own = tailor_load_own_remedy(total->connect_error);
+
+	fputs("tailor load: no request succeeded", stderr);
+	if (total->connect_error)
+		fprintf(stderr, ", last answer: %s", strerror(total->connect_error));
+	if (own)
+		fprintf(stderr, "; %s\n", own);
+	else
+		fprintf(stderr, "; is the right server there? try: curl -v '%s'\n", url);
+}
+
 /* Says each reason for which the load is a failure. */
 static bool is_failure(const struct load_arguments *arguments, const struct tailor_load_result *total)
 {
@@ -201,9 +214,7 @@ static bool is_failure(const struct load_arguments *arguments, const struct tail
 	bool failure = false;
 
 	if (total->good == 0) {
-		fprintf(stderr, "tailor load: no request succeeded%s%s; is the right server there? try: curl -v '%s'\n",
-		        total->connect_error ? ", last answer: " : "",
-		        total->connect_error ? strerror(total->connect_error) : "", arguments->url);
+		tell_nothing_succeeded(arguments->url, total);
 		failure = true;
 	}
 	for (size_t i = 0; i < arguments->condition_count; i++) {

@@ -218,4 +218,7 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 int tailor_load_schedule_kept(const struct tailor_load_options *options, const struct tailor_load_result *total,
                               char reason[TAILOR_LOAD_ERROR_BYTES]);
 
+/* What to do about an errno of connecting that is this machine's own doing; NULL for those that the server caused. */
+const char *tailor_load_own_remedy(int connect_error);
+
 #endif /* TAILOR_LOAD_LOAD_H */
