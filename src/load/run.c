@@ -139,11 +139,11 @@ static uint64_t elapsed(const struct run *run)
 	uint64_t elapsed_ns = options->duration_ns, warm_ns = run->schedule.measure_ns - run->schedule.start_ns;
 
 	if (options->arrival == TAILOR_LOAD_RECORDED) {
-		uint64_t last_ns = options->plan->recorded[options->plan->recorded_count - 1].offset_ns;
-		uint64_t log_ns = (uint64_t)((double)last_ns / options->speed);
+		double last_ns = (double)options->plan->recorded[options->plan->recorded_count - 1].offset_ns;
+		double log_ns = last_ns / options->speed - (double)warm_ns;
 
-		log_ns = log_ns > warm_ns ? log_ns - warm_ns : 0;
-		elapsed_ns = log_ns < elapsed_ns ? log_ns : elapsed_ns;
+		if (log_ns < (double)elapsed_ns)
+			elapsed_ns = log_ns > 0 ? (uint64_t)log_ns : 0;
 	}
 	if (run->stopped) {
 		uint64_t until_ns = run->stopped_ns > run->schedule.measure_ns ? run->stopped_ns - run->schedule.measure_ns : 0;
