@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,8 +16,10 @@
 #include "load/load.h"
 #include "load/print.h"
 
-/* Standard streams, rings and event descriptors. */
-#define OTHER_FILES 300
+/* Standard streams, outputs, the store of timelines and what libraries open for a moment. */
+#define OTHER_FILES 24
+/* A ring and an event descriptor. */
+#define FILES_A_THREAD 2
 /* How often a terminal sees the line grow. */
 #define TICK_NS TAILOR_NS_PER_S
 
@@ -61,8 +64,10 @@ static int read_body(const char *file_name, char **ret_body, size_t *ret_bytes)
 }
 
 /* A connection is an open file: takes as many as are allowed, and says when that is not enough. */
-static int raise_file_limit(unsigned int connections)
+static int raise_file_limit(const struct tailor_load_options *load)
 {
+	/* On each CPU is a watch for a machine that stands still. */
+	rlim_t needed = load->connections + FILES_A_THREAD * load->threads + (rlim_t)get_nprocs() + OTHER_FILES;
 	struct rlimit limit;
 	char message[TAILOR_LOAD_ERROR_BYTES];
 
@@ -70,11 +75,11 @@ static int raise_file_limit(unsigned int connections)
 		return 0;
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= connections + OTHER_FILES)
+	if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= needed)
 		return 0;
 	snprintf(message, sizeof(message),
-	         "--connections %u needs more open files than the %llu allowed here; raise `ulimit -n` or ask for fewer",
-	         connections, (unsigned long long)limit.rlim_max);
+	         "--connections %u needs %llu open files, and %llu are allowed here; raise `ulimit -n` or ask for fewer",
+	         load->connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
 	return usage_error(message);
 }
 
@@ -276,7 +281,7 @@ int tailor_command_load(int argc, char **argv)
 	if (body)
 		arguments.common.body = body;
 	arguments.options.plan = &plan;
-	if (raise_file_limit(arguments.options.connections) == 0 && make_plan(&arguments, &plan) == 0)
+	if (raise_file_limit(&arguments.options) == 0 && make_plan(&arguments, &plan) == 0)
 		result = run_load(&arguments);
 	tailor_load_plan_free(&plan);
 	return result;

@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import re
+import resource
 import signal
 import statistics
 import subprocess
@@ -378,6 +379,27 @@ class Output(unittest.TestCase):
 def resident_kib(pid):
     with open(f"/proc/{pid}/status") as file:
         return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1])
+
+
+class OpenFiles(unittest.TestCase):
+    """Connections are open files: the few that are allowed are used, and more are refused before anything is sent."""
+    def load(self, url, allowed, connections):
+        words = [TAILOR, "load", "--json", "--allow-late", "--closed", "--connections", str(connections), "--threads", "2",
+                 "--duration", "200ms", "--warm", "0s", "--csv", "/dev/null", "--hdr", "/dev/null", url]
+        return subprocess.run(words, capture_output=True, text=True, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed)))
+
+    def test_a_small_limit_is_enough_for_few_connections(self):
+        with server(kind=FastServer) as running:
+            done = self.load(running.url, 64 + os.cpu_count(), 16)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["opened"], report["failed"]), (16, 0))
+
+    def test_too_small_a_limit_is_told_with_the_remedy(self):
+        done = self.load("http://127.0.0.1:1/", 64 + os.cpu_count(), 65)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("ulimit -n", done.stderr)
 
 
 class Usage(unittest.TestCase):
