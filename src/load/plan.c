@@ -34,8 +34,13 @@ int tailor_load_parse_url(const char *url, struct tailor_address *ret_address, c
 			return -EINVAL;
 		}
 	}
+	if (strchr(url, '#')) {
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+		         "\"%s\" names a place in a page, which no client sends; leave out what begins with #", url);
+		return -EINVAL;
+	}
 	authority = url + 7;
-	length = strcspn(authority, "/?#");
+	length = strcspn(authority, "/?");
 	*ret_path = authority[length] == '/' || authority[length] == '?' ? authority + length : "/";
 	if (length == 0 || length >= TAILOR_LOAD_HOST_BYTES) {
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,

@@ -256,7 +256,7 @@ class Usage(unittest.TestCase):
         self.check("write it like http://", "ftp://127.0.0.1/")
         self.check("escape it", "http://127.0.0.1/a b")
         self.check("escape it", "http://127.0.0.1/\u00e4")
-        self.check("no valid request", "http://127.0.0.1/#part")
+        self.check("leave out what begins with #", "http://127.0.0.1/#part")
         self.check("one word too many", good, "more")
         for rate in ("0", "-1", "x", "1e9", "nan", "inf", "", "5/m", "2000000"):
             self.check("requests a second", f"--rate={rate}", good)

@@ -418,11 +418,15 @@ class Usage(unittest.TestCase):
                 ("--catch-up", ["--catch-up", "sometimes"]),
                 ("--format", ["--format", "html"]),
                 ("--in-time", ["--in-time", "100"]),
+                ("at least 1ns", ["--in-time", "0s"]),
+                ("at least 1ms", ["--timeout", "500us"]),
+                ("at most 1000h", ["--duration", "2000h"]),
+                ("leave out what begins with #", ["http://127.0.0.1:1/page#part"]),
                 ("--slack", ["--slack", "fast"]),
                 ("--csv", ["--csv", "/does/not/exist"]),
                 ("--hdr", ["--hdr", "/does/not/exist"])):
             with self.subTest(words=words):
-                usage_error(self, remedy, *words, *([] if "https" in words[0] else [good]))
+                usage_error(self, remedy, *words, *([] if "http" in words[0] else [good]))
 
     def test_wrong_values_are_named(self):
         good = "http://127.0.0.1:1/"
