@@ -9,7 +9,6 @@
 #include "base/units.h"
 #include "load/load.h"
 
-#define CPU_SHARE_HIGH 0.8
 #define DURATION_BYTES 32
 
 /* What was not sent in time, and how many of these the generator itself had taken up too late. */
@@ -62,7 +61,7 @@ static void blame_generator(char *buffer, size_t size, const struct tailor_load_
 		         "this machine stood still %" PRIu64 " time%s, for up to %s; repeat it, or use a machine that is not shared",
 		         total->stalls.episodes, total->stalls.episodes == 1 ? "" : "s",
 		         tailor_format_duration(longest, sizeof(longest), total->stalls.longest_ns));
-	else if (total->cpu_share > CPU_SHARE_HIGH)
+	else if (total->cpu_share > TAILOR_LOAD_CPU_SHARE_HIGH)
 		snprintf(buffer, size,
 		         "the generator's busiest thread used %.0f%% of a CPU; use more --threads or a lower --rate",
 		         100 * total->cpu_share);

@@ -147,8 +147,9 @@ int tailor_load_plan_add(struct tailor_load_plan *plan, const struct tailor_load
 	if (check_request(request, body_bytes, &request->method) < 0) {
 		free(request->bytes);
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
-		         "\"%s %.200s\" with the given headers is no valid request; escape spaces and controls in the "
-		         "path (%%20), and leave Content-Length, Transfer-Encoding and Expect to the tool",
+		         "\"%s %.200s\" with the given headers is no valid request; "
+		         "escape spaces and controls in the path (%%20), "
+		         "and leave Content-Length, Transfer-Encoding and Expect to the tool",
 		         method ? method : common->method, path);
 		return -EINVAL;
 	}
