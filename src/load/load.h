@@ -200,9 +200,10 @@ struct tailor_load_options {
 };
 
 /*
- * Runs the load on threads of its own and returns when every request has ended. SIGINT and SIGTERM, blocked and awaited
- * here, end it early: what is under way gets one more second. Memory does not grow with time. Returns 0 with *total
- * (initialised by the caller) filled, or a negative errno with one line in error.
+ * Runs the load on threads of its own and returns when every request has ended; one at a time in a process. SIGINT and
+ * SIGTERM, caught here meanwhile, end it early: what is under way gets one more second, and a signal after that ends the
+ * process. Memory does not grow with time. Returns 0 with *total (initialised by the caller) filled, or a negative errno
+ * with one line in error.
  */
 int tailor_load_run(const struct tailor_load_options *options, struct tailor_load_result *total,
                     char error[TAILOR_LOAD_ERROR_BYTES]);
