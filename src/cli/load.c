@@ -20,6 +20,8 @@
 #define OTHER_FILES 24
 /* A ring and an event descriptor. */
 #define FILES_A_THREAD 2
+/* A device, not a body, is larger. */
+#define BODY_BYTES_MAX ((size_t)256 << 20)
 /* How often a terminal sees the line grow. */
 #define TICK_NS TAILOR_NS_PER_S
 
@@ -42,8 +44,8 @@ static int read_body(const char *file_name, char **ret_body, size_t *ret_bytes)
 {
 	cleanup_fclose FILE *file = fopen(file_name, "re");
 	char message[TAILOR_LOAD_ERROR_BYTES], part[65536];
+	size_t count, all = 0;
 	FILE *memory;
-	size_t count;
 
 	if (!file) {
 		snprintf(message, sizeof(message), "cannot open %.300s: %m; give a readable file to --body-file", file_name);
@@ -51,11 +53,15 @@ static int read_body(const char *file_name, char **ret_body, size_t *ret_bytes)
 	}
 	memory = open_memstream(ret_body, ret_bytes);
 	if (!memory)
-		return -ENOMEM;
-	while ((count = fread(part, 1, sizeof(part), file)) > 0)
-		fwrite(part, 1, count, memory);
+		return usage_error("no memory for the body; give a smaller file to --body-file");
+	while (all <= BODY_BYTES_MAX && (count = fread(part, 1, sizeof(part), file)) > 0)
+		all += fwrite(part, 1, count, memory);
 	if (fclose(memory) != 0)
-		return -ENOMEM;
+		return usage_error("no memory for the body; give a smaller file to --body-file");
+	if (all > BODY_BYTES_MAX) {
+		snprintf(message, sizeof(message), "%.300s is no body of at most 256 MiB; give a smaller file to --body-file", file_name);
+		return usage_error(message);
+	}
 	if (ferror(file)) {
 		snprintf(message, sizeof(message), "cannot read %.300s; give a readable file to --body-file", file_name);
 		return usage_error(message);

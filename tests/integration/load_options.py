@@ -409,6 +409,7 @@ class Usage(unittest.TestCase):
                 ("http", ["https://127.0.0.1/"]),
                 ("requests a second", ["--rate", "fast"]),
                 ("--body-file", ["--body-file", "/does/not/exist"]),
+                ("at most 256 MiB", ["--body-file", "/dev/zero"]),
                 ("--speed", ["--speed", "2"]),
                 ("--rate", ["--rate", "100", "--closed"]),
                 ("--poisson", ["--poisson", "--closed"]),
