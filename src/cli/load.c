@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/sysinfo.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -15,8 +16,12 @@
 #include "load/load.h"
 #include "load/print.h"
 
-/* Standard streams, rings and event descriptors. */
-#define OTHER_FILES 300
+/* Standard streams, outputs, the store of timelines and what libraries open for a moment. */
+#define OTHER_FILES 24
+/* A ring and an event descriptor. */
+#define FILES_A_THREAD 2
+/* A device, not a body, is larger. */
+#define BODY_BYTES_MAX ((size_t)256 << 20)
 /* How often a terminal sees the line grow. */
 #define TICK_NS TAILOR_NS_PER_S
 
@@ -39,8 +44,8 @@ static int read_body(const char *file_name, char **ret_body, size_t *ret_bytes)
 {
 	cleanup_fclose FILE *file = fopen(file_name, "re");
 	char message[TAILOR_LOAD_ERROR_BYTES], part[65536];
+	size_t count, all = 0;
 	FILE *memory;
-	size_t count;
 
 	if (!file) {
 		snprintf(message, sizeof(message), "cannot open %.300s: %m; give a readable file to --body-file", file_name);
@@ -48,11 +53,15 @@ static int read_body(const char *file_name, char **ret_body, size_t *ret_bytes)
 	}
 	memory = open_memstream(ret_body, ret_bytes);
 	if (!memory)
-		return -ENOMEM;
-	while ((count = fread(part, 1, sizeof(part), file)) > 0)
-		fwrite(part, 1, count, memory);
+		return usage_error("no memory for the body; give a smaller file to --body-file");
+	while (all <= BODY_BYTES_MAX && (count = fread(part, 1, sizeof(part), file)) > 0)
+		all += fwrite(part, 1, count, memory);
 	if (fclose(memory) != 0)
-		return -ENOMEM;
+		return usage_error("no memory for the body; give a smaller file to --body-file");
+	if (all > BODY_BYTES_MAX) {
+		snprintf(message, sizeof(message), "%.300s is no body of at most 256 MiB; give a smaller file to --body-file", file_name);
+		return usage_error(message);
+	}
 	if (ferror(file)) {
 		snprintf(message, sizeof(message), "cannot read %.300s; give a readable file to --body-file", file_name);
 		return usage_error(message);
@@ -61,8 +70,10 @@ static int read_body(const char *file_name, char **ret_body, size_t *ret_bytes)
 }
 
 /* A connection is an open file: takes as many as are allowed, and says when that is not enough. */
-static int raise_file_limit(unsigned int connections)
+static int raise_file_limit(const struct tailor_load_options *load)
 {
+	/* On each CPU is a watch for a machine that stands still. */
+	rlim_t needed = load->connections + FILES_A_THREAD * load->threads + (rlim_t)get_nprocs() + OTHER_FILES;
 	struct rlimit limit;
 	char message[TAILOR_LOAD_ERROR_BYTES];
 
@@ -70,11 +81,11 @@ static int raise_file_limit(unsigned int connections)
 		return 0;
 	limit.rlim_cur = limit.rlim_max;
 	(void)setrlimit(RLIMIT_NOFILE, &limit);
-	if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= connections + OTHER_FILES)
+	if (limit.rlim_max == RLIM_INFINITY || limit.rlim_max >= needed)
 		return 0;
 	snprintf(message, sizeof(message),
-	         "--connections %u needs more open files than the %llu allowed here; raise `ulimit -n` or ask for fewer",
-	         connections, (unsigned long long)limit.rlim_max);
+	         "--connections %u needs %llu open files, and %llu are allowed here; raise `ulimit -n` or ask for fewer",
+	         load->connections, (unsigned long long)needed, (unsigned long long)limit.rlim_max);
 	return usage_error(message);
 }
 
@@ -174,21 +185,37 @@ static int print_report(const struct load_arguments *arguments, const struct tai
 	const struct tailor_load_options *load = &arguments->options;
 	struct tailor_load_causes causes = {0};
 	char error[TAILOR_LOAD_ERROR_BYTES];
+	int ret = 0, written = 0;
 	size_t found;
-	int ret = 0;
 
 	if (arguments->timelines &&
 	    tailor_load_timelines_find(arguments->timelines, total, &causes, &found, error) < 0) {
 		fprintf(stderr, "tailor load: %s\n", error);
 		ret = -EIO;
 	}
-	if (!arguments->json) {
+	if (arguments->json)
+		written = tailor_load_print_json(stdout, arguments->url, load, total, &causes);
+	else
 		tailor_load_print_total(stdout, arguments->url, load, total, &causes);
-	} else if (tailor_load_print_json(stdout, arguments->url, load, total, &causes) < 0) {
-		fprintf(stderr, "tailor load: cannot write the report to standard output\n");
+	/* The interval lines of a table are told of here, too. */
+	if (written < 0 || fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "tailor load: cannot write the report to standard output; it is not whole; is the disk full?\n");
 		ret = -EIO;
 	}
 	return ret;
+}
+
+static void tell_nothing_succeeded(const char *url, const struct tailor_load_result *total)
+{
+	const char *own = tailor_load_own_remedy(total->connect_error);
+
+	fputs("tailor load: no request succeeded", stderr);
+	if (total->connect_error)
+		fprintf(stderr, ", last answer: %s", strerror(total->connect_error));
+	if (own)
+		fprintf(stderr, "; %s\n", own);
+	else
+		fprintf(stderr, "; is the right server there? try: curl -v '%s'\n", url);
 }
 
 /* Says each reason for which the load is a failure. */
@@ -198,9 +225,7 @@ static bool is_failure(const struct load_arguments *arguments, const struct tail
 	bool failure = false;
 
 	if (total->good == 0) {
-		fprintf(stderr, "tailor load: no request succeeded%s%s; is the right server there? try: curl -v '%s'\n",
-		        total->connect_error ? ", last answer: " : "",
-		        total->connect_error ? strerror(total->connect_error) : "", arguments->url);
+		tell_nothing_succeeded(arguments->url, total);
 		failure = true;
 	}
 	for (size_t i = 0; i < arguments->condition_count; i++) {
@@ -262,7 +287,7 @@ int tailor_command_load(int argc, char **argv)
 	if (body)
 		arguments.common.body = body;
 	arguments.options.plan = &plan;
-	if (raise_file_limit(arguments.options.connections) == 0 && make_plan(&arguments, &plan) == 0)
+	if (raise_file_limit(&arguments.options) == 0 && make_plan(&arguments, &plan) == 0)
 		result = run_load(&arguments);
 	tailor_load_plan_free(&plan);
 	return result;

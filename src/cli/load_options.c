@@ -108,11 +108,12 @@ static const char documentation[] =
 
 static uint64_t parse_time(struct argp_state *state, const char *name, const char *value, uint64_t min_ns)
 {
+	const char *least = min_ns == 0 ? "0s" : min_ns == 1 ? "1ns" : "1ms";
 	uint64_t ns;
 
 	if (tailor_parse_duration(value, &ns) != 0 || ns < min_ns)
-		argp_error(state, "--%s \"%s\" is not a time; write it with its unit%s, like 500ms, 10s or 2m", name, value,
-		           min_ns ? ", at least 1ms" : "");
+		argp_error(state, "--%s \"%s\" is not a time; write it with its unit, like 500ms, 10s or 2m, at least %s and at most 1000h",
+		           name, value, least);
 	return ns;
 }
 

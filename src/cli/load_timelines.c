@@ -71,8 +71,7 @@ static int fail_to_open(const char *path, int ret, char error[TAILOR_LOAD_ERROR_
 	if (ret == -ENOENT)
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
 		         "%.200s does not exist; give the store of timelines that `tailor proxy` writes "
-		         "(`timelines.path` in "
-		         "tailor.yaml)",
+		         "(`timelines.path` in tailor.yaml)",
 		         path);
 	else if (ret == -EINVAL)
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,

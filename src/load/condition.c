@@ -158,9 +158,8 @@ int tailor_load_condition_parse(const char *text, struct tailor_load_condition *
 	                                  : (or_equal ? RELATION_AT_MOST : RELATION_BELOW);
 	if (cut(name, sizeof(name), text, sign) < 0 || parse_metric(name, &condition) < 0)
 		return refuse(error, text,
-		              "METRIC is min, mean, max or a percentile from p0 to p100 (also service-p99 and so on), "
-		              "or good, bad, "
-		              "different, failed, dropped, requests, in-time, wanted or rate");
+		              "METRIC is min, mean, max or a percentile from p0 to p100 (also service-p99 and so on), or "
+		              "good, bad, different, failed, dropped, requests, in-time, wanted or rate");
 	sign += 1 + or_equal;
 	if (cut(value, sizeof(value), sign, sign + strlen(sign)) == 0 && parse_value(value, &condition) == 0) {
 		*ret_condition = condition;

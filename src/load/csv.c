@@ -14,8 +14,8 @@ static int end_record(FILE *out)
 
 int tailor_load_csv_begin(FILE *out)
 {
-	fputs("time,good,bad,failed,dropped,wanted,in_time,min_us,p50_us,p90_us,p95_us,p99_us,p999_us,p9999_us,max_us,"
-	      "mean_us,"
+	fputs("time,good,bad,failed,dropped,wanted,in_time,"
+	      "min_us,p50_us,p90_us,p95_us,p99_us,p999_us,p9999_us,max_us,mean_us,"
 	      "service_p50_us,service_p99_us,service_max_us,late_p99_us,slowest_request_id",
 	      out);
 	return end_record(out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whether the load was the one that was asked for, and who is to blame if not. */
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +9,6 @@
 #include "base/units.h"
 #include "load/load.h"
 
-#define CPU_SHARE_HIGH 0.8
 #define DURATION_BYTES 32
 
 /* What was not sent in time, and how many of these the generator itself had taken up too late. */
@@ -37,8 +37,7 @@ static struct lateness measure(const struct tailor_load_result *total)
 	return lateness;
 }
 
-/* Whether the times at which the machine stood still are enough to explain most of what was late by the generator's
- * doing. */
+/* Whether the machine stood still long enough to explain most of what the generator itself was late with. */
 static int stalls_explain(const struct tailor_load_result *total, const struct lateness *lateness)
 {
 	double due_meanwhile;
@@ -59,20 +58,44 @@ static void blame_generator(char *buffer, size_t size, const struct tailor_load_
 		         tailor_format_duration(slack, sizeof(slack), options->slack_ns));
 	else if (stalls_explain(total, lateness))
 		snprintf(buffer, size,
-		         "this machine stood still %" PRIu64
-		         " time%s, for up to %s; repeat it, or use a machine that is not shared",
+		         "this machine stood still %" PRIu64 " time%s, for up to %s; repeat it, or use a machine that is not shared",
 		         total->stalls.episodes, total->stalls.episodes == 1 ? "" : "s",
 		         tailor_format_duration(longest, sizeof(longest), total->stalls.longest_ns));
-	else if (total->cpu_share > CPU_SHARE_HIGH)
+	else if (total->cpu_share > TAILOR_LOAD_CPU_SHARE_HIGH)
 		snprintf(buffer, size,
 		         "the generator's busiest thread used %.0f%% of a CPU; use more --threads or a lower --rate",
 		         100 * total->cpu_share);
 	else
 		snprintf(buffer, size,
-		         "the generator did not get a CPU in time, though it needed only %.0f%% of one; give it one of "
-		         "its own "
-		         "(taskset), or stop what else runs here",
+		         "the generator did not get a CPU in time, though it needed only %.0f%% of one; "
+		         "give it one of its own (taskset), or stop what else runs here",
 		         100 * total->cpu_share);
+}
+
+const char *tailor_load_own_remedy(int connect_error)
+{
+	switch (connect_error) {
+	case EADDRNOTAVAIL: return "it has no free port left; ask for fewer --connections, or widen net.ipv4.ip_local_port_range";
+	case EMFILE: return "ask for fewer --connections, or raise `ulimit -n`";
+	case ENFILE: return "ask for fewer --connections, or raise fs.file-max";
+	case ENOMEM:
+	case ENOBUFS: return "ask for fewer --connections, or use a machine with more memory";
+	default: return NULL;
+	}
+}
+
+static void blame_connecting(char *buffer, size_t size, const struct tailor_load_result *total)
+{
+	const char *cause = total->connect_error ? strerror(total->connect_error) : "it is not known why";
+	const char *own = tailor_load_own_remedy(total->connect_error);
+
+	if (own)
+		snprintf(buffer, size, "this machine could not make a connection for %" PRIu64 " of them: %s: %s",
+		         total->failed[TAILOR_LOAD_NO_CONNECTION], cause, own);
+	else
+		snprintf(buffer, size,
+		         "the server could not be connected to for %" PRIu64 " of them: %s; is it up, and is its backlog large enough?",
+		         total->failed[TAILOR_LOAD_NO_CONNECTION], cause);
 }
 
 static void blame_server(char *buffer, size_t size, const struct tailor_load_options *options,
@@ -82,21 +105,15 @@ static void blame_server(char *buffer, size_t size, const struct tailor_load_opt
 	double needed = ceil(rate * tailor_histogram_mean(total->service) / 1e9 * 1.5);
 
 	if (total->failed[TAILOR_LOAD_NO_CONNECTION] > 0)
-		snprintf(buffer, size,
-		         "the server could not be connected to for %" PRIu64
-		         " of them%s%s; is it up, and is its backlog large enough?",
-		         total->failed[TAILOR_LOAD_NO_CONNECTION], total->connect_error ? ": " : "",
-		         total->connect_error ? strerror(total->connect_error) : "");
+		blame_connecting(buffer, size, total);
 	else if (needed > options->connections)
 		snprintf(buffer, size,
-		         "the server left no connection free, of %u; raise --connections to %.0f or more, or lower "
-		         "--rate",
+		         "the server left no connection free, of %u; raise --connections to %.0f or more, or lower --rate",
 		         options->connections, needed);
 	else
 		snprintf(buffer, size,
-		         "the server stood still at times and left no connection free, of %u; raise --connections, or "
-		         "lower "
-		         "--rate",
+		         "the server stood still at times and left no connection free, of %u; "
+		         "raise --connections, or lower --rate",
 		         options->connections);
 }
 

@@ -85,8 +85,8 @@ int tailor_load_plan_read(struct tailor_load_plan *plan, const struct tailor_loa
  *   TIME METHOD /path [body]                                     TIME: seconds with any fraction, or RFC 3339
  *
  * The times of a log that has whole seconds only are spread evenly over each second. Empty lines and lines that begin
- * with '#' are passed over; so are lines of the first form that hold no valid request ("-" of a client that sent none), but
- * counted in plan->recorded_skipped. Requests are put into the order of their times. Returns 0, or a negative errno as
+ * with '#' are passed over; so are lines of the first form that hold no valid request ("-" of a client that sent none),
+ * but counted in plan->recorded_skipped. Requests are put into the order of their times. Returns 0, or a negative errno as
  * tailor_load_plan_read() does.
  */
 int tailor_load_plan_record(struct tailor_load_plan *plan, const struct tailor_load_common *common,
@@ -200,15 +200,18 @@ struct tailor_load_options {
 };
 
 /*
- * Runs the load on threads of its own and returns when every request has ended. SIGINT and SIGTERM, blocked and awaited
- * here, end it early: what is under way gets one more second. Memory does not grow with time. Returns 0 with *total (initialised by the caller)
- * filled, or a negative errno with one line in error.
+ * Runs the load on threads of its own and returns when every request has ended; one at a time in a process. SIGINT and
+ * SIGTERM, caught here meanwhile, end it early: what is under way gets one more second, and a signal after that ends the
+ * process. Memory does not grow with time. Returns 0 with *total (initialised by the caller) filled, or a negative errno
+ * with one line in error.
  */
 int tailor_load_run(const struct tailor_load_options *options, struct tailor_load_result *total,
                     char error[TAILOR_LOAD_ERROR_BYTES]);
 
 /* Sent later than this, a hundredth of the requests is too much for a schedule that is said to have been kept. */
 #define TAILOR_LOAD_LATE_NS (10 * TAILOR_NS_PER_MS)
+/* A thread of the generator that uses more of its CPU may be what limits the load. */
+#define TAILOR_LOAD_CPU_SHARE_HIGH 0.8
 
 /*
  * Whether the load was the one that was asked for: nothing dropped, and 99% sent within TAILOR_LOAD_LATE_NS of their due
@@ -217,5 +220,8 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
  */
 int tailor_load_schedule_kept(const struct tailor_load_options *options, const struct tailor_load_result *total,
                               char reason[TAILOR_LOAD_ERROR_BYTES]);
+
+/* What to do about an errno of connecting that is this machine's own doing; NULL for those that the server caused. */
+const char *tailor_load_own_remedy(int connect_error);
 
 #endif /* TAILOR_LOAD_LOAD_H */

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "base/cleanup.h"
 #include "load/load.h"
+#include "load/text_file.h"
 
 #define REQUEST_HEAD_BYTES 65536
 
@@ -34,8 +34,13 @@ int tailor_load_parse_url(const char *url, struct tailor_address *ret_address, c
 			return -EINVAL;
 		}
 	}
+	if (strchr(url, '#')) {
+		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
+		         "\"%s\" names a place in a page, which no client sends; leave out what begins with #", url);
+		return -EINVAL;
+	}
 	authority = url + 7;
-	length = strcspn(authority, "/?#");
+	length = strcspn(authority, "/?");
 	*ret_path = authority[length] == '/' || authority[length] == '?' ? authority + length : "/";
 	if (length == 0 || length >= TAILOR_LOAD_HOST_BYTES) {
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
@@ -122,18 +127,13 @@ int tailor_load_plan_add(struct tailor_load_plan *plan, const struct tailor_load
                          const char *path, const char *body, char error[TAILOR_LOAD_ERROR_BYTES])
 {
 	size_t body_bytes = body ? strlen(body) : common->body_bytes;
-	struct tailor_load_request *request;
+	struct tailor_load_request *requests, *request;
 	FILE *out;
 
-	if (plan->count == plan->room) {
-		size_t room = plan->room ? plan->room * 2 : 16;
-		void *larger = reallocarray(plan->requests, room, sizeof(*plan->requests));
-
-		if (!larger)
-			return -ENOMEM;
-		plan->requests = larger;
-		plan->room = room;
-	}
+	requests = load_array_grow(plan->requests, plan->count, &plan->room, sizeof(*plan->requests));
+	if (!requests)
+		return -ENOMEM;
+	plan->requests = requests;
 	request = &plan->requests[plan->count];
 	memset(request, 0, sizeof(*request));
 	out = open_memstream(&request->bytes, &request->length);
@@ -147,8 +147,9 @@ int tailor_load_plan_add(struct tailor_load_plan *plan, const struct tailor_load
 	if (check_request(request, body_bytes, &request->method) < 0) {
 		free(request->bytes);
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
-		         "\"%s %.200s\" with the given headers is no valid request; escape spaces and controls in the "
-		         "path (%%20), and leave Content-Length, Transfer-Encoding and Expect to the tool",
+		         "\"%s %.200s\" with the given headers is no valid request; "
+		         "escape spaces and controls in the path (%%20), "
+		         "and leave Content-Length, Transfer-Encoding and Expect to the tool",
 		         method ? method : common->method, path);
 		return -EINVAL;
 	}
@@ -161,14 +162,19 @@ int tailor_load_plan_add(struct tailor_load_plan *plan, const struct tailor_load
 	return 0;
 }
 
-/* "/path" or "METHOD /path [body]". The line is cut into its parts. */
-static int add_line(struct tailor_load_plan *plan, const struct tailor_load_common *common, char *line,
-                    char error[TAILOR_LOAD_ERROR_BYTES])
+struct reader {
+	struct tailor_load_plan *plan;
+	const struct tailor_load_common *common;
+};
+
+/* "/path" or "METHOD /path [body]". */
+static int take_line(void *context, char *line, char error[TAILOR_LOAD_ERROR_BYTES])
 {
+	const struct reader *reader = context;
 	char *path, *body;
 
 	if (line[0] == '/')
-		return tailor_load_plan_add(plan, common, NULL, line, NULL, error);
+		return tailor_load_plan_add(reader->plan, reader->common, NULL, line, NULL, error);
 	path = strchr(line, ' ');
 	if (!path || path[1] != '/') {
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
@@ -179,43 +185,17 @@ static int add_line(struct tailor_load_plan *plan, const struct tailor_load_comm
 	body = strchr(path, ' ');
 	if (body)
 		*body++ = '\0';
-	return tailor_load_plan_add(plan, common, line, path, body, error);
+	return tailor_load_plan_add(reader->plan, reader->common, line, path, body, error);
 }
 
 int tailor_load_plan_read(struct tailor_load_plan *plan, const struct tailor_load_common *common, const char *file_name,
                           char error[TAILOR_LOAD_ERROR_BYTES])
 {
-	cleanup_fclose FILE *file = fopen(file_name, "re");
-	cleanup_free char *line = NULL;
-	char cause[TAILOR_LOAD_ERROR_BYTES] = "";
-	size_t room = 0, before = plan->count;
-	ssize_t length = 0;
-	int ret = 0;
+	struct reader reader = {.plan = plan, .common = common};
+	size_t before = plan->count;
+	int ret = load_read_lines(file_name, "give a readable file of paths", take_line, &reader, error);
 
-	if (!file) {
-		ret = -errno;
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "cannot open %.200s: %s; give a readable file of paths",
-		         file_name, strerror(-ret));
-		return ret;
-	}
-	for (unsigned int number = 1; ret == 0; number++) {
-		errno = 0;
-		length = getline(&line, &room, file);
-		if (length < 0)
-			break;
-		while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
-			line[--length] = '\0';
-		if (length == 0 || line[0] == '#')
-			continue;
-		ret = add_line(plan, common, line, cause);
-		if (ret == -EINVAL)
-			snprintf(error, TAILOR_LOAD_ERROR_BYTES, "%.100s:%u: %.380s", file_name, number, cause);
-	}
-	if (ret == 0 && ferror(file)) {
-		ret = errno ? -errno : -EIO;
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "cannot read %.200s: %s; give a readable file of paths",
-		         file_name, strerror(-ret));
-	} else if (ret == 0 && plan->count == before) {
+	if (ret == 0 && plan->count == before) {
 		ret = -EINVAL;
 		snprintf(error, TAILOR_LOAD_ERROR_BYTES,
 		         "%.200s holds no paths; write one \"/path\" or \"METHOD /path [body]\" a line", file_name);

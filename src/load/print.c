@@ -60,18 +60,15 @@ static void table_header(FILE *out, const struct tailor_load_options *options)
 	fprintf(out,
 	        "good: as expected, bad: another status or body, failed: no whole answer; wanted: %s\n"
 	        "%s: good that soon, of the wanted; times, of the answered ones, count from the moment each was %s\n"
-	        "change of p99: + ten times the mean of the last five, ++ a hundred, +++ a thousand, - a tenth ...; ^ "
-	        "out of line "
-	        "with\n  the last %d by over 4 deviations, ^^ by 8, ^^^ by 16, v below them ...; id: of the slowest "
-	        "request, "
-	        "for `tailor dump`\n",
+	        "change of p99: + ten times the mean of the last five, ++ a hundred, +++ a thousand, - a tenth ...; "
+	        "^ out of line with\n"
+	        "  the last %d by over 4 deviations, ^^ by 8, ^^^ by 16, v below them ...; "
+	        "id: of the slowest request, for `tailor dump`\n",
 	        closed ? "sent" : "came due", head, closed ? "sent" : "due", TAILOR_LOAD_HISTORY);
 	if (closed)
-		fputs("closed loop: each connection waits for its answer before it sends again, so while the server "
-		      "stands still "
-		      "it is\n  asked almost nothing, and these times hide what clients that come on their own would "
-		      "have to "
-		      "wait\n",
+		fputs("closed loop: each connection waits for its answer before it sends again, "
+		      "so while the server stands still it is\n"
+		      "  asked almost nothing, and these times hide what clients that come on their own would have to wait\n",
 		      out);
 	if (has_dropped(options))
 		fputs("dropped: came due and was never sent, since it was too late for --catch-up\n", out);

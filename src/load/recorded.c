@@ -8,10 +8,10 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/moment.h"
 #include "load/load.h"
+#include "load/text_file.h"
 
 /* One line of the log; points into it. */
 struct log_line {
@@ -162,24 +162,21 @@ static int find_request(struct reader *reader, const struct log_line *entry, uin
 static int append(struct reader *reader, uint64_t time_ns, uint32_t request)
 {
 	struct tailor_load_plan *plan = reader->plan;
+	struct tailor_load_recorded *recorded;
 
-	if (plan->recorded_count == reader->room) {
-		size_t room = reader->room ? reader->room * 2 : 1024;
-		void *larger = reallocarray(plan->recorded, room, sizeof(*plan->recorded));
-
-		if (!larger)
-			return -ENOMEM;
-		plan->recorded = larger;
-		reader->room = room;
-	}
+	recorded = load_array_grow(plan->recorded, plan->recorded_count, &reader->room, sizeof(*plan->recorded));
+	if (!recorded)
+		return -ENOMEM;
+	plan->recorded = recorded;
 	plan->recorded[plan->recorded_count] =
 	        (struct tailor_load_recorded){time_ns, request, (uint32_t)plan->recorded_count};
 	plan->recorded_count++;
 	return 0;
 }
 
-static int add_line(struct reader *reader, char *line, char error[TAILOR_LOAD_ERROR_BYTES])
+static int take_line(void *context, char *line, char error[TAILOR_LOAD_ERROR_BYTES])
 {
+	struct reader *reader = context;
 	struct log_line entry = {0};
 	uint32_t request;
 	bool common;
@@ -232,50 +229,12 @@ static void order(struct reader *reader)
 		recorded[i].offset_ns -= first_ns;
 }
 
-static int read_lines(struct reader *reader, FILE *file, const char *file_name, char error[TAILOR_LOAD_ERROR_BYTES])
-{
-	char cause[TAILOR_LOAD_ERROR_BYTES] = "";
-	cleanup_free char *line = NULL;
-	size_t room = 0;
-	int ret = 0;
-
-	for (unsigned int number = 1; ret == 0; number++) {
-		ssize_t length;
-
-		errno = 0;
-		length = getline(&line, &room, file);
-		if (length < 0)
-			break;
-		while (length > 0 && (line[length - 1] == '\n' || line[length - 1] == '\r'))
-			line[--length] = '\0';
-		if (length == 0 || line[0] == '#')
-			continue;
-		ret = add_line(reader, line, cause);
-		if (ret == -EINVAL)
-			snprintf(error, TAILOR_LOAD_ERROR_BYTES, "%.100s:%u: %.380s", file_name, number, cause);
-	}
-	if (ret == 0 && ferror(file)) {
-		ret = errno ? -errno : -EIO;
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "cannot read %.200s: %s; give a readable log to --replay", file_name,
-		         strerror(-ret));
-	}
-	return ret;
-}
-
 int tailor_load_plan_record(struct tailor_load_plan *plan, const struct tailor_load_common *common,
                             const char *file_name, char error[TAILOR_LOAD_ERROR_BYTES])
 {
 	struct reader reader = {.plan = plan, .common = common, .whole_seconds = true};
-	cleanup_fclose FILE *file = fopen(file_name, "re");
-	int ret;
+	int ret = load_read_lines(file_name, "give a readable log to --replay", take_line, &reader, error);
 
-	if (!file) {
-		ret = -errno;
-		snprintf(error, TAILOR_LOAD_ERROR_BYTES, "cannot open %.200s: %s; give a readable log to --replay", file_name,
-		         strerror(-ret));
-		return ret;
-	}
-	ret = read_lines(&reader, file, file_name, error);
 	tdestroy(reader.known, free_known);
 	if (ret == 0 && plan->recorded_count == 0) {
 		ret = -EINVAL;

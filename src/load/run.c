@@ -24,35 +24,49 @@ struct run {
 	struct tailor_load_result *total;
 	_Atomic uint64_t *first_bodies; /* for the plan's requests */
 	struct load_schedule schedule;  /* of the first thread */
-	sigset_t signals;
-	bool stopped;
+	atomic_bool stopped;
 	uint64_t stopped_ns;
 };
+
+/* What a signal stops; NULL outside of a run. */
+static struct run *_Atomic running;
 
 static void stop_workers(struct run *run)
 {
 	uint64_t one = 1;
 
-	if (!run->stopped)
-		run->stopped_ns = tailor_clock_ns();
-	run->stopped = true;
+	run->stopped_ns = tailor_clock_ns();
+	atomic_store(&run->stopped, true);
 	for (unsigned int i = 0; i < run->options->threads; i++)
 		if (write(run->workers[i].stop_fd, &one, sizeof(one)) < 0)
 			continue; /* an eventfd of our own is never full */
 }
 
-/* Sleeps until then, or until a signal has stopped the load. */
-static void sleep_until(struct run *run, uint64_t deadline_ns)
+/*
+ * Not awaited by this thread, which may be held up where it prints: the server has its peace nonetheless. One more signal
+ * after the end of what was under way is from somebody who does not want to wait for the report.
+ */
+static void on_signal(int number)
 {
-	uint64_t now_ns = tailor_clock_ns();
-	struct timespec rest = {0};
+	struct run *run = atomic_load(&running);
+	int before = errno;
 
-	if (deadline_ns <= now_ns)
-		return;
-	rest.tv_sec = (time_t)((deadline_ns - now_ns) / TAILOR_NS_PER_S);
-	rest.tv_nsec = (long)((deadline_ns - now_ns) % TAILOR_NS_PER_S);
-	if (sigtimedwait(&run->signals, NULL, &rest) > 0)
+	if (!atomic_load(&run->stopped)) {
 		stop_workers(run);
+	} else if (tailor_clock_ns() > run->stopped_ns + TAILOR_NS_PER_S) {
+		(void)signal(number, SIG_DFL);
+		(void)raise(number);
+	}
+	errno = before;
+}
+
+/* Sleeps until then, or until a signal has come. */
+static void sleep_until(uint64_t deadline_ns)
+{
+	struct timespec deadline = {.tv_sec = (time_t)(deadline_ns / TAILOR_NS_PER_S),
+	                            .tv_nsec = (long)(deadline_ns % TAILOR_NS_PER_S)};
+
+	(void)clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &deadline, NULL);
 }
 
 static bool all_done(const struct run *run)
@@ -99,7 +113,7 @@ static void take_tick(struct run *run)
 	for (unsigned int i = 0; i < run->options->threads; i++)
 		while (!take_full(run, &run->workers[i]) &&
 		       !atomic_load_explicit(&run->workers[i].done, memory_order_acquire))
-			sleep_until(run, tailor_clock_ns() + TAILOR_NS_PER_MS);
+			sleep_until(tailor_clock_ns() + TAILOR_NS_PER_MS);
 }
 
 static void watch(struct run *run)
@@ -112,7 +126,7 @@ static void watch(struct run *run)
 	while (!all_done(run)) {
 		uint64_t look_ns = tailor_clock_ns() + LOOK_EVERY_NS;
 
-		sleep_until(run, tick_ns < look_ns ? tick_ns : look_ns);
+		sleep_until(tick_ns < look_ns ? tick_ns : look_ns);
 		if (tailor_clock_ns() < tick_ns)
 			continue;
 		take_tick(run);
@@ -139,13 +153,13 @@ static uint64_t elapsed(const struct run *run)
 	uint64_t elapsed_ns = options->duration_ns, warm_ns = run->schedule.measure_ns - run->schedule.start_ns;
 
 	if (options->arrival == TAILOR_LOAD_RECORDED) {
-		uint64_t last_ns = options->plan->recorded[options->plan->recorded_count - 1].offset_ns;
-		uint64_t log_ns = (uint64_t)((double)last_ns / options->speed);
+		double last_ns = (double)options->plan->recorded[options->plan->recorded_count - 1].offset_ns;
+		double log_ns = last_ns / options->speed - (double)warm_ns;
 
-		log_ns = log_ns > warm_ns ? log_ns - warm_ns : 0;
-		elapsed_ns = log_ns < elapsed_ns ? log_ns : elapsed_ns;
+		if (log_ns < (double)elapsed_ns)
+			elapsed_ns = log_ns > 0 ? (uint64_t)log_ns : 0;
 	}
-	if (run->stopped) {
+	if (atomic_load(&run->stopped)) {
 		uint64_t until_ns = run->stopped_ns > run->schedule.measure_ns ? run->stopped_ns - run->schedule.measure_ns : 0;
 
 		elapsed_ns = until_ns < elapsed_ns ? until_ns : elapsed_ns;
@@ -225,35 +239,75 @@ static int join_workers(struct run *run, int ret, char error[TAILOR_LOAD_ERROR_B
 	return ret;
 }
 
+/* The signals that end a load, and what they did before. */
+struct signals {
+	sigset_t set, mask;
+	struct sigaction interrupt, terminate;
+};
+
+/* Before the threads start: they inherit the mask, so that signals come to this thread alone. */
+static void hold_signals(struct signals *signals)
+{
+	sigemptyset(&signals->set);
+	sigaddset(&signals->set, SIGINT);
+	sigaddset(&signals->set, SIGTERM);
+	pthread_sigmask(SIG_BLOCK, &signals->set, &signals->mask);
+}
+
+static void take_signals(struct signals *signals, struct run *run)
+{
+	struct sigaction stop = {.sa_handler = on_signal, .sa_flags = SA_RESTART, .sa_mask = signals->set};
+
+	atomic_store(&running, run);
+	sigaction(SIGINT, &stop, &signals->interrupt);
+	sigaction(SIGTERM, &stop, &signals->terminate);
+	pthread_sigmask(SIG_UNBLOCK, &signals->set, NULL);
+}
+
+static void give_signals_back(const struct signals *signals)
+{
+	pthread_sigmask(SIG_BLOCK, &signals->set, NULL);
+	sigaction(SIGINT, &signals->interrupt, NULL);
+	sigaction(SIGTERM, &signals->terminate, NULL);
+	atomic_store(&running, NULL);
+}
+
+/* Until every request has ended. */
+static int run_until_done(struct run *run, struct signals *signals, char error[TAILOR_LOAD_ERROR_BYTES])
+{
+	struct tailor_stall_watch *stalls = NULL;
+	int ret = start_workers(run);
+
+	/* What it needs may be refused: then the load goes on without it. */
+	if (ret == 0 && tailor_address_is_local(&run->options->address))
+		(void)tailor_stall_watch_start(run->schedule.measure_ns, &stalls);
+	if (ret < 0) {
+		stop_workers(run);
+		ret = join_workers(run, ret, error);
+	} else {
+		take_signals(signals, run);
+		watch(run);
+		ret = join_workers(run, ret, error);
+		give_signals_back(signals);
+	}
+	run->total->stalls = tailor_stall_watch_stop(stalls);
+	return ret;
+}
+
 int tailor_load_run(const struct tailor_load_options *options, struct tailor_load_result *total,
                     char error[TAILOR_LOAD_ERROR_BYTES])
 {
 	struct run run = {.options = options, .total = total};
-	struct tailor_stall_watch *stalls = NULL;
-	sigset_t before;
+	struct signals signals;
 	int ret;
 
 	error[0] = '\0';
-	sigemptyset(&run.signals);
-	sigaddset(&run.signals, SIGINT);
-	sigaddset(&run.signals, SIGTERM);
-	/* The threads inherit the mask: the signals come here. */
-	pthread_sigmask(SIG_BLOCK, &run.signals, &before);
+	hold_signals(&signals);
 	ret = tailor_load_result_init(&run.line);
 	if (ret == 0)
 		ret = open_workers(&run);
-	if (ret == 0) {
-		ret = start_workers(&run);
-		/* What it needs may be refused: then the load goes on without it. */
-		if (ret == 0 && tailor_address_is_local(&options->address))
-			(void)tailor_stall_watch_start(run.schedule.measure_ns, &stalls);
-		if (ret < 0)
-			stop_workers(&run);
-		else
-			watch(&run);
-		ret = join_workers(&run, ret, error);
-		total->stalls = tailor_stall_watch_stop(stalls);
-	}
+	if (ret == 0)
+		ret = run_until_done(&run, &signals, error);
 	if (ret == 0)
 		finish(&run);
 	else if (error[0] == '\0')
@@ -264,6 +318,6 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 	free(run.workers);
 	free(run.first_bodies);
 	tailor_load_result_free(&run.line);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	pthread_sigmask(SIG_SETMASK, &signals.mask, NULL);
 	return ret;
 }

@@ -6,9 +6,8 @@
 #include "base/units.h"
 #include "load/lines.h"
 
-/* Beyond this the generator, not the server, may be what was measured. */
+/* Beyond this the generator's lateness may be what was measured, not the server. */
 #define LATE_NS TAILOR_NS_PER_MS
-#define CPU_SHARE_HIGH 0.8
 
 #define CELL_BYTES 32
 #define BAR_COLUMNS 40
@@ -159,19 +158,17 @@ static void print_generator(FILE *out, const struct tailor_load_options *options
 		fprintf(out, "  sends are grouped: one may be up to %s late, which is part of its response time\n",
 		        tailor_format_duration(buffer, sizeof(buffer), options->slack_ns));
 	if (late_p99_ns > LATE_NS + options->slack_ns)
-		fputs("  limited by the generator: its lateness is part of the response times; give it a CPU of its "
-		      "own, more "
-		      "--threads, or a lower --rate\n",
+		fputs("  limited by the generator: its lateness is part of the response times; "
+		      "give it a CPU of its own, more --threads, or a lower --rate\n",
 		      out);
-	else if (total->cpu_share > CPU_SHARE_HIGH)
+	else if (total->cpu_share > TAILOR_LOAD_CPU_SHARE_HIGH)
 		fputs("  limited by the generator, or nearly so: use more --threads or a lower --rate\n", out);
 	else
 		fputs("  not limited by the generator\n", out);
 	if (total->stalls.episodes > 0)
 		fprintf(out,
-		        "  this machine stood still: %" PRIu64
-		        " time%s, longest %s (its host's doing; nothing could run on the "
-		        "CPUs concerned)\n",
+		        "  this machine stood still: %" PRIu64 " time%s, longest %s "
+		        "(its host's doing; nothing could run on the CPUs concerned)\n",
 		        total->stalls.episodes, total->stalls.episodes == 1 ? "" : "s",
 		        tailor_format_duration(buffer, sizeof(buffer), total->stalls.longest_ns));
 }
@@ -211,9 +208,8 @@ void tailor_load_print_total(FILE *out, const char *url, const struct tailor_loa
 	print_times(out, "response time", total->response, closed ? "since sent" : "since due");
 	print_times(out, "service time", total->service, "since sent");
 	if (closed)
-		fputs("closed loop: response time is service time; what clients would have waited while the server "
-		      "stood still "
-		      "is not in it\n",
+		fputs("closed loop: response time is service time; "
+		      "what clients would have waited while the server stood still is not in it\n",
 		      out);
 	print_histogram(out, total->response);
 	print_generator(out, options, total);

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """`tailor load` against a real server: counts, schedule, open loop, failures, usage."""
+import fcntl
 import json
 import os
 import re
 import signal
+import struct
+import termios
 import threading
 import time
 import unittest
@@ -171,6 +174,22 @@ class Failures(unittest.TestCase):
             self.assertLess(report["wanted"], 150)
             self.assertAlmostEqual(report["duration_s"], report["wanted"] / 100, delta=0.05)
 
+    def test_an_interrupt_ends_it_even_while_nobody_reads_its_lines(self):
+        with server() as running:
+            process = start_load("--rate", "500", "--duration", "60s", "--warm", "0s", "--interval", "1ms", running.url)
+            pipe_bytes = fcntl.fcntl(process.stdout, fcntl.F_GETPIPE_SZ)
+            deadline = time.monotonic() + 20
+            while waiting_bytes(process.stdout) < pipe_bytes - 4096 and time.monotonic() < deadline:
+                time.sleep(0.05)
+            time.sleep(0.2)
+            process.send_signal(signal.SIGTERM)
+            time.sleep(1.5)
+            sent = len(running.log()["requests"])
+            time.sleep(0.5)
+            self.assertEqual(len(running.log()["requests"]), sent)
+            out, _ = finish_load(process)
+        self.assertIn(f"{sent} requests in ", out)
+
     def test_what_is_under_way_at_an_interrupt_is_not_forgotten(self):
         with server() as running:
             process = start_load("--json", "--rate", "20", "--duration", "60s", "--warm", "0s", "--interval", "60s",
@@ -181,6 +200,10 @@ class Failures(unittest.TestCase):
         report = json.loads(out)
         self.assertGreater(report["wanted"], 5)
         self.assertEqual(report["failed"], report["wanted"])
+
+
+def waiting_bytes(pipe):
+    return struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))[0]
 
 
 class Output(unittest.TestCase):
@@ -256,7 +279,7 @@ class Usage(unittest.TestCase):
         self.check("write it like http://", "ftp://127.0.0.1/")
         self.check("escape it", "http://127.0.0.1/a b")
         self.check("escape it", "http://127.0.0.1/\u00e4")
-        self.check("no valid request", "http://127.0.0.1/#part")
+        self.check("leave out what begins with #", "http://127.0.0.1/#part")
         self.check("one word too many", good, "more")
         for rate in ("0", "-1", "x", "1e9", "nan", "inf", "", "5/m", "2000000"):
             self.check("requests a second", f"--rate={rate}", good)

@@ -4,13 +4,15 @@ import csv
 import json
 import os
 import re
+import resource
 import signal
 import statistics
+import subprocess
 import tempfile
 import time
 import unittest
 
-from load_harness import (FastServer, finish_load, load, load_json, paths_file, server, start_load, table_lines, usage_error)
+from load_harness import (TAILOR, FastServer, finish_load, load, load_json, paths_file, server, start_load, table_lines, usage_error)
 
 # Stands still for up to 140 ms now and then: this machine, shared.
 FREEZE_S = 0.2
@@ -341,6 +343,15 @@ class Output(unittest.TestCase):
         for row in rows:
             self.assertRegex(row["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z$")
 
+    def test_a_report_that_cannot_be_written_fails_the_run(self):
+        common = ["load", "--rate", "50", "--duration", "100ms", "--warm", "0s", "--allow-late"]
+        with server() as running, open("/dev/full", "w") as full:
+            for words in ([], ["--json"], ["--format", "classic"]):
+                done = subprocess.run([TAILOR, *common, *words, running.url], stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+                with self.subTest(words=words):
+                    self.assertEqual(done.returncode, 1)
+                    self.assertIn("cannot write the report", done.stderr)
+
     def test_forever_ends_with_an_interrupt(self):
         with server() as running:
             process = start_load("--json", "--rate", "100", "--duration", "forever", "--warm", "0s", "--interval", "300ms", running.url)
@@ -370,6 +381,27 @@ def resident_kib(pid):
         return int(re.search(r"VmRSS:\s+(\d+) kB", file.read())[1])
 
 
+class OpenFiles(unittest.TestCase):
+    """Connections are open files: the few that are allowed are used, and more are refused before anything is sent."""
+    def load(self, url, allowed, connections):
+        words = [TAILOR, "load", "--json", "--allow-late", "--closed", "--connections", str(connections), "--threads", "2",
+                 "--duration", "200ms", "--warm", "0s", "--csv", "/dev/null", "--hdr", "/dev/null", url]
+        return subprocess.run(words, capture_output=True, text=True, timeout=60,
+                              preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (allowed, allowed)))
+
+    def test_a_small_limit_is_enough_for_few_connections(self):
+        with server(kind=FastServer) as running:
+            done = self.load(running.url, 64 + os.cpu_count(), 16)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        report = json.loads(done.stdout)
+        self.assertEqual((report["opened"], report["failed"]), (16, 0))
+
+    def test_too_small_a_limit_is_told_with_the_remedy(self):
+        done = self.load("http://127.0.0.1:1/", 64 + os.cpu_count(), 65)
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("ulimit -n", done.stderr)
+
+
 class Usage(unittest.TestCase):
     def test_wrong_words_end_with_the_remedy_and_exit_code_2(self):
         good = "http://127.0.0.1:1/"
@@ -377,6 +409,7 @@ class Usage(unittest.TestCase):
                 ("http", ["https://127.0.0.1/"]),
                 ("requests a second", ["--rate", "fast"]),
                 ("--body-file", ["--body-file", "/does/not/exist"]),
+                ("at most 256 MiB", ["--body-file", "/dev/zero"]),
                 ("--speed", ["--speed", "2"]),
                 ("--rate", ["--rate", "100", "--closed"]),
                 ("--poisson", ["--poisson", "--closed"]),
@@ -386,11 +419,15 @@ class Usage(unittest.TestCase):
                 ("--catch-up", ["--catch-up", "sometimes"]),
                 ("--format", ["--format", "html"]),
                 ("--in-time", ["--in-time", "100"]),
+                ("at least 1ns", ["--in-time", "0s"]),
+                ("at least 1ms", ["--timeout", "500us"]),
+                ("at most 1000h", ["--duration", "2000h"]),
+                ("leave out what begins with #", ["http://127.0.0.1:1/page#part"]),
                 ("--slack", ["--slack", "fast"]),
                 ("--csv", ["--csv", "/does/not/exist"]),
                 ("--hdr", ["--hdr", "/does/not/exist"])):
             with self.subTest(words=words):
-                usage_error(self, remedy, *words, *([] if "https" in words[0] else [good]))
+                usage_error(self, remedy, *words, *([] if "http" in words[0] else [good]))
 
     def test_wrong_values_are_named(self):
         good = "http://127.0.0.1:1/"
@@ -414,6 +451,17 @@ class Usage(unittest.TestCase):
         for line in ("1.x GET /", "1.5 GET", "1.5 GET nowhere", "nonsense"):
             with paths_file(f"1.0 GET /\n{line}\n") as file, self.subTest(line=line):
                 usage_error(self, f"{file}:2: ", "--replay", file, good)
+
+    def test_a_file_that_is_no_text_is_refused_rather_than_sent_in_part(self):
+        good = "http://127.0.0.1:1/"
+        with paths_file("/good\n/one\0/two\n") as file:
+            usage_error(self, f"{file}:2: it holds a NUL byte", "--paths", file, good)
+        with paths_file("1.0 GET /\n2.0 POST /x body\0more\n") as file:
+            usage_error(self, f"{file}:2: it holds a NUL byte", "--replay", file, good)
+        for option in ("--paths", "--replay"):
+            usage_error(self, "/dev/zero:1: ", option, "/dev/zero", good)  # has no lines, and no end
+            with paths_file("no\x1b[2Jrequest\n") as file:
+                usage_error(self, "no?[2Jrequest", option, file, good)
 
 
 if __name__ == "__main__":

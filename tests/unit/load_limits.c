@@ -220,6 +220,34 @@ static void lateness_is_blamed_on_who_caused_it(void **state)
 	tailor_load_result_free(&total);
 }
 
+static void a_connection_that_this_machine_could_not_make_is_not_blamed_on_the_server(void **state)
+{
+	static const struct {
+		int error;
+		const char *remedy;
+	} cases[] = {
+	        {EADDRNOTAVAIL, "net.ipv4.ip_local_port_range"},
+	        {EMFILE, "ulimit -n"},
+	        {ENFILE, "fs.file-max"},
+	        {ENOBUFS, "memory"},
+	};
+	struct tailor_load_options options = usual_options();
+	char reason[TAILOR_LOAD_ERROR_BYTES];
+	struct tailor_load_result total;
+
+	(void)state;
+	fill_lateness(&total, 100, 10);
+	total.failed[TAILOR_LOAD_NO_CONNECTION] = 100;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		total.connect_error = cases[i].error;
+		assert_int_equal(tailor_load_schedule_kept(&options, &total, reason), 0);
+		assert_non_null(strstr(reason, "this machine could not make a connection for 100 of them"));
+		assert_non_null(strstr(reason, cases[i].remedy));
+		assert_null(strstr(reason, "server"));
+	}
+	tailor_load_result_free(&total);
+}
+
 static json_t *print(const struct tailor_load_options *options, const struct tailor_load_result *total,
                      const struct tailor_load_causes *causes)
 {
@@ -303,6 +331,7 @@ int main(void)
 	        cmocka_unit_test(what_is_no_limit_is_refused_with_what_to_write),
 	        cmocka_unit_test(a_schedule_is_kept_when_all_but_a_hundredth_was_sent_in_time),
 	        cmocka_unit_test(lateness_is_blamed_on_who_caused_it),
+	        cmocka_unit_test(a_connection_that_this_machine_could_not_make_is_not_blamed_on_the_server),
 	        cmocka_unit_test(json_says_everything_by_name),
 	        cmocka_unit_test(json_has_null_where_there_is_nothing_to_tell),
 	};

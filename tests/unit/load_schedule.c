@@ -160,6 +160,28 @@ static void the_sample_of_compared_bodies_has_the_size_that_was_asked_for(void *
 	}
 }
 
+static void a_request_of_a_far_day_is_not_due_before_it(void **state)
+{
+	struct tailor_load_recorded recorded[] = {{0, 0, 0}, {UINT64_C(9999999999) * TAILOR_NS_PER_S, 0, 1}};
+	struct tailor_load_options options = with_rate(0, TAILOR_LOAD_FOREVER);
+	struct tailor_load_plan plan = *options.plan;
+	struct load_schedule schedule;
+	struct load_cursor cursor;
+
+	(void)state;
+	plan.recorded = recorded;
+	plan.recorded_count = 2;
+	options.plan = &plan;
+	options.arrival = TAILOR_LOAD_RECORDED;
+	options.speed = 0.001; /* more nanoseconds than 64 bits hold */
+	load_schedule_begin(&schedule, &options, 0, START_NS);
+	load_cursor_begin(&schedule, &cursor);
+	assert_int_equal(cursor.due_ns, START_NS);
+	load_cursor_next(&schedule, &cursor);
+	assert_true(cursor.due_ns > START_NS + UINT64_C(100) * 365 * 24 * 3600 * TAILOR_NS_PER_S);
+	assert_true(cursor.due_ns < INT64_MAX);
+}
+
 /* Writes text to a file of its own and reads it as a recorded log. */
 static int record(const char *text, struct tailor_load_plan *plan, char error[TAILOR_LOAD_ERROR_BYTES])
 {
@@ -287,6 +309,7 @@ int main(void)
 		cmocka_unit_test(a_plain_log_has_times_to_the_nanosecond_and_bodies),
 		cmocka_unit_test(a_replay_is_as_fast_as_asked_and_split_over_threads),
 		cmocka_unit_test(a_log_that_is_none_is_refused_with_its_line),
+		cmocka_unit_test(a_request_of_a_far_day_is_not_due_before_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
