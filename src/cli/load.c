@@ -126,6 +126,10 @@ static int open_output(const char *name, const char *option, FILE **ret_file)
 static int open_outputs(const struct load_arguments *arguments, struct outputs *outputs)
 {
 	FILE *lines = arguments->json ? stderr : stdout;
+	const struct tailor_load_result nothing_yet = {0};
+	struct tailor_load_causes causes;
+	char error[TAILOR_LOAD_ERROR_BYTES];
+	size_t found;
 
 	*outputs = (struct outputs){
 		.printer = {
@@ -136,6 +140,10 @@ static int open_outputs(const struct load_arguments *arguments, struct outputs *
 		},
 		.start_wall_ns = tailor_clock_wall_ns(),
 	};
+	/* Rather now than after an hour's load. */
+	if (arguments->timelines &&
+	    tailor_load_timelines_find(arguments->timelines, &nothing_yet, &causes, &found, error) < 0)
+		return usage_error(error);
 	if (open_output(arguments->csv, "csv", &outputs->csv) < 0 || open_output(arguments->hdr, "hdr", &outputs->hdr) < 0)
 		return -EINVAL;
 	if (outputs->csv)

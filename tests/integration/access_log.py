@@ -14,42 +14,12 @@ import unittest
 from pathlib import Path
 
 from load_harness import TAILOR, FastServer, Server, load_json, server
+from proxy_harness import Proxy
 
 LINE = re.compile(
     r'127\.0\.0\.1 - - \[[^]]+\] "(?P<request>[^"]*)" (?P<status>\d+) (?P<bytes>\d+) id=(?P<id>[0-9a-f]{16}) server=(?P<server>\S+)'
     r' end=(?P<end>\S+) attempts=(?P<attempts>\d) failover=(?P<failover>\S+) ms=(?P<ms>[\d.]+) head_ms=(?P<head>[\d.]+)'
     r' connect_ms=(?P<connect>[\d.]+) server_ms=(?P<server_ms>[\d.]+) response_ms=(?P<response>[\d.]+) client_ms=(?P<client>[\d.]+)')
-
-
-class Proxy:
-    def __init__(self, directory, servers, more):
-        self.directory = Path(directory)
-        self.admin = self.directory / "admin.sock"
-        config = self.directory / "tailor.yaml"
-        listed = "".join(f"  - {{name: {name}, address: 127.0.0.1:{port}}}\n" for name, port in servers)
-        config.write_text(f"listen: 127.0.0.1:0\nservers:\n{listed}trace: {{kernel: off}}\n"
-                          f"timelines: {{path: {self.directory}/timelines}}\nadmin: {{listen: 'unix:{self.admin}'}}\n{more}")
-        self.process = subprocess.Popen([TAILOR, "proxy", "-c", config], stderr=subprocess.PIPE, text=True)
-        self.port = None
-        for line in self.process.stderr:
-            found = re.match(r"tailor: serving 127\.0\.0\.1:(\d+)", line)
-            if found:
-                self.port = int(found[1])
-                break
-        assert self.port, "the proxy did not start"
-        self.url = f"http://127.0.0.1:{self.port}"
-
-    def ask(self, path):
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.connect(str(self.admin))
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n".encode())
-            answer = b"".join(iter(lambda: connection.recv(65536), b""))
-        return answer.split(b"\r\n\r\n", 1)[1].decode()
-
-    def stop(self):
-        self.process.send_signal(signal.SIGTERM)
-        self.process.wait(20)
-        self.process.stderr.close()
 
 
 @contextlib.contextmanager

@@ -13,6 +13,7 @@ import time
 import unittest
 
 from load_harness import (TAILOR, FastServer, finish_load, load, load_json, paths_file, server, start_load, table_lines, usage_error)
+from proxy_harness import Proxy
 
 # Stands still for up to 140 ms now and then: this machine, shared.
 FREEZE_S = 0.2
@@ -109,13 +110,12 @@ class Connections(unittest.TestCase):
             self.assertIn("connection: close", [field.lower() for field in request["fields"]])
 
     def test_without_keep_alive_no_ports_are_left_waiting(self):
-        before = waiting_ports()
         with server(kind=FastServer) as running:
             report, _ = load_json("--no-keepalive", "--rate", "2000", "--duration", "2s", "--warm", "0s", running.url)
-            after = waiting_ports()
+            waiting = waiting_ports(running.port)
         self.assertEqual((report["good"], report["opened"]), (4000, 4000))
         # The server ends each connection first: what waits is its side, which costs no port.
-        self.assertLess(after - before, 400)
+        self.assertLess(waiting, 400)
 
     def test_with_keep_alive_few_are_enough(self):
         with server() as running:
@@ -126,12 +126,11 @@ class Connections(unittest.TestCase):
         self.assertEqual([field for request in log["requests"] for field in request["fields"] if "close" in field.lower()], [])
 
 
-def waiting_ports():
-    """How many clients' ports are in TIME_WAIT: those nobody listens on."""
+def waiting_ports(server_port):
+    """How many ports of this server's clients are in TIME_WAIT."""
     with open("/proc/net/tcp") as file:
         rows = [line.split() for line in file][1:]
-    servers = {row[1] for row in rows if row[3] == "0A"}
-    return sum(row[3] == "06" and row[1] not in servers for row in rows)
+    return sum(row[3] == "06" and int(row[2].split(":")[1], 16) == server_port for row in rows)
 
 
 COMMON_LOG = """\
@@ -324,6 +323,29 @@ class Checks(unittest.TestCase):
             done = load(*words, "--catch-up", "none", running.url + "/slow?60")
             self.assertEqual(done.returncode, 1)
             self.assertIn("dropped", done.stderr)
+
+
+class Timelines(unittest.TestCase):
+    def test_the_slowest_requests_are_told_with_their_causes(self):
+        with tempfile.TemporaryDirectory() as directory, server() as backend, paths_file("/ok\n" * 9 + "/slow?40\n") as paths:
+            proxy = Proxy(directory, [("a", backend.port)], "")
+            try:
+                words = ["--rate", "50", "--duration", "1s", "--warm", "0s", "--order", "round", "--paths", paths,
+                         "--timelines", directory + "/timelines", proxy.url]
+                report, _ = load_json(*words)
+                text = load("--allow-late", *words).stdout
+            finally:
+                proxy.stop()
+        slow = [sample for sample in report["slowest"] if sample["path"] == "/slow?40"]
+        self.assertEqual(len(slow), 5)
+        for sample in slow:
+            self.assertRegex(sample["cause"], r"^in the server, [3-9]\d(\.\d)? ms of ")
+        self.assertRegex(text, r"/slow\?40  request [0-9a-f]{16}  in the server, ")
+
+    def test_a_store_that_is_not_there_is_told_before_the_load(self):
+        done = load("--timelines", "/no/such/store", "http://127.0.0.1:1/")
+        self.assertEqual(done.returncode, 2)
+        self.assertRegex(done.stderr, r"^tailor load: /no/such/store does not exist; ")
 
 
 class Output(unittest.TestCase):
