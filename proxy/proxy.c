@@ -109,6 +109,25 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 	return 0;
 }
 
+int tailor_proxy_listen(struct tailor_address *address, unsigned int workers, int ret_listeners[TAILOR_PROXY_WORKERS_MAX],
+                        char *error, size_t error_size)
+{
+	return listen_open(address, workers, ret_listeners, error, error_size);
+}
+
+/* What the caller opened is ours, also when nothing comes of it. */
+static int refuse_listeners(const struct tailor_proxy_options *options, int ret)
+{
+	struct tailor_address address = options->listen;
+	int fds[TAILOR_PROXY_WORKERS_MAX];
+
+	if (!options->listeners)
+		return ret;
+	memcpy(fds, options->listeners, options->workers * sizeof(*fds));
+	listen_close(&address, options->workers, fds);
+	return ret;
+}
+
 int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor_proxy **ret_proxy, char *error,
                        size_t error_size)
 {
@@ -117,15 +136,18 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 	int ret = check(options, error, error_size);
 
 	if (ret < 0)
-		return ret;
+		return refuse_listeners(options, ret);
 	proxy = calloc(1, sizeof(*proxy));
 	if (!proxy) {
 		snprintf(error, error_size, "out of memory");
-		return -ENOMEM;
+		return refuse_listeners(options, -ENOMEM);
 	}
 	proxy->options = *options;
 	proxy->listening = options->listen;
-	ret = listen_open(&proxy->listening, options->workers, proxy->listeners, error, error_size);
+	if (options->listeners)
+		memcpy(proxy->listeners, options->listeners, options->workers * sizeof(*options->listeners));
+	else
+		ret = listen_open(&proxy->listening, options->workers, proxy->listeners, error, error_size);
 	if (ret < 0) {
 		free(proxy);
 		return ret;

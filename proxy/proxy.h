@@ -24,6 +24,7 @@ struct tailor_proxy_server {
 /* Copied by tailor_proxy_start(); what it points to must outlive the proxy. */
 struct tailor_proxy_options {
 	struct tailor_address listen;
+	const int *listeners; /* from tailor_proxy_listen(), for as many workers; taken over in any case. NULL: opened by start */
 	struct tailor_proxy_server server[TAILOR_PROXY_SERVERS_MAX];
 	unsigned int servers; /* server[0] is active first */
 	unsigned int workers; /* 1..TAILOR_PROXY_WORKERS_MAX */
@@ -43,6 +44,13 @@ struct tailor_proxy_options {
 };
 
 struct tailor_proxy;
+
+/*
+ * Opens the listening sockets of `workers` workers, before rights are given up or others are told. A port of 0 is chosen by the
+ * kernel and stored in *address. Returns 0, or a negative errno with one line and the remedy in `error` and nothing left open.
+ */
+int tailor_proxy_listen(struct tailor_address *address, unsigned int workers, int ret_listeners[TAILOR_PROXY_WORKERS_MAX],
+                        char *error, size_t error_size);
 
 /*
  * Listens and starts the workers. Returns 0 and *ret_proxy when every worker serves, or a negative errno

@@ -17,6 +17,7 @@
 struct tailor_admin {
 	struct MHD_Daemon *daemon;
 	struct tailor_address address;
+	int fd; /* listening; the daemon's, once there is one */
 	tailor_admin_handler *handler;
 	void *context;
 };
@@ -57,8 +58,7 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	return result;
 }
 
-int tailor_admin_start(const struct tailor_address *address, tailor_admin_handler *handler, void *context,
-                       struct tailor_admin **ret_admin, char *error, size_t error_size)
+int tailor_admin_open(const struct tailor_address *address, struct tailor_admin **ret_admin, char *error, size_t error_size)
 {
 	char text[TAILOR_ADDRESS_TEXT_BYTES];
 	struct tailor_admin *admin;
@@ -72,27 +72,37 @@ int tailor_admin_start(const struct tailor_address *address, tailor_admin_handle
 		return fd;
 	}
 	admin = calloc(1, sizeof(*admin));
-	if (admin) {
-		*admin = (struct tailor_admin){.address = *address, .handler = handler, .context = context};
-		admin->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, answer, admin,
-		                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-		                                 MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_S, MHD_OPTION_END);
-	}
-	if (!admin || !admin->daemon) {
-		snprintf(error, error_size, "admin: cannot start its thread: %s", strerror(errno));
-		free(admin);
+	if (!admin) {
+		snprintf(error, error_size, "admin: out of memory");
 		close(fd);
-		return errno ? -errno : -ENOMEM;
+		return -ENOMEM;
 	}
+	*admin = (struct tailor_admin){.address = *address, .fd = fd};
 	*ret_admin = admin;
 	return 0;
+}
+
+int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler, void *context, char *error, size_t error_size)
+{
+	admin->handler = handler;
+	admin->context = context;
+	admin->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, answer, admin,
+	                                 MHD_OPTION_LISTEN_SOCKET, admin->fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+	                                 MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_S, MHD_OPTION_END);
+	if (admin->daemon)
+		return 0;
+	snprintf(error, error_size, "admin: cannot start its thread: %s", strerror(errno));
+	return errno ? -errno : -ENOMEM;
 }
 
 void tailor_admin_stop(struct tailor_admin *admin)
 {
 	if (!admin)
 		return;
-	MHD_stop_daemon(admin->daemon); /* closes the socket */
+	if (admin->daemon)
+		MHD_stop_daemon(admin->daemon); /* closes the socket */
+	else
+		close(admin->fd);
 	if (admin->address.storage.ss_family == AF_UNIX)
 		unlink(((struct sockaddr_un *)&admin->address.storage)->sun_path);
 	free(admin);

@@ -20,11 +20,13 @@ struct tailor_admin_reply {
 typedef void tailor_admin_handler(void *context, const char *method, const char *path, struct tailor_admin_reply *ret_reply);
 
 /*
- * Listens and serves. Returns 0 and *ret_admin, or a negative errno with one line and the remedy in `error`.
- * The socket file is removed by tailor_admin_stop().
+ * Listens; whoever connects is not answered yet. Returns 0 and *ret_admin for tailor_admin_stop(), or a negative errno with one
+ * line and the remedy in `error`.
  */
-int tailor_admin_start(const struct tailor_address *address, tailor_admin_handler *handler, void *context,
-                       struct tailor_admin **ret_admin, char *error, size_t error_size);
+int tailor_admin_open(const struct tailor_address *address, struct tailor_admin **ret_admin, char *error, size_t error_size);
+/* Starts the thread that answers. Returns 0, or a negative errno with one line in `error`. */
+int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler, void *context, char *error, size_t error_size);
+/* Ends the thread, if there is one, closes the socket and removes its file; NULL is allowed. */
 void tailor_admin_stop(struct tailor_admin *admin);
 
 #endif /* TAILOR_ADMIN_ADMIN_H */

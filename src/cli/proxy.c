@@ -18,6 +18,7 @@
 #include "base/listen.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
+#include "cli/privileges.h"
 #include "cli/proxy_run.h"
 #include "collect/process.h"
 
@@ -131,11 +132,33 @@ static int open_hub(struct proxy_run *run)
 	return error;
 }
 
+static int open_listeners(struct proxy_run *run)
+{
+	char text[256];
+	int error = tailor_proxy_listen(&run->config.listen, run->config.workers, run->listeners, text, sizeof(text));
+
+	if (error)
+		proxy_say("%s", text);
+	run->listening = !error;
+	return error;
+}
+
+static int give_up_rights(struct proxy_run *run)
+{
+	char text[256];
+	int error = privileges_drop(&run->config, text, sizeof(text));
+
+	if (error)
+		proxy_say("%s", text);
+	return error;
+}
+
 static int start_proxy(struct proxy_run *run)
 {
 	const struct tailor_config *config = &run->config;
 	struct tailor_proxy_options options = {
 		.listen = config->listen,
+		.listeners = run->listeners,
 		.servers = (unsigned int)config->servers,
 		.workers = config->workers,
 		.connections_max = config->connections_max,
@@ -156,6 +179,8 @@ static int start_proxy(struct proxy_run *run)
 		memcpy(options.server[i].name, config->server[i].name, sizeof(options.server[i].name));
 		options.server[i].address = config->server[i].address;
 	}
+	/* Owned by the proxy from here on, whatever comes of it. */
+	run->listening = false;
 	error = tailor_proxy_start(&options, &run->proxy, text, sizeof(text));
 	if (error)
 		proxy_say("%s", text);
@@ -193,26 +218,42 @@ static int start_observer(struct proxy_run *run)
 	return error;
 }
 
-static int start_admin(struct proxy_run *run)
+static int open_admin(struct proxy_run *run)
 {
 	char text[256];
 	int error;
 
 	if (!run->config.has_admin)
 		return 0;
-	error = tailor_admin_start(&run->config.admin, proxy_status_answer, run, &run->admin, text, sizeof(text));
+	error = tailor_admin_open(&run->config.admin, &run->admin, text, sizeof(text));
 	if (error)
 		proxy_say("%s", text);
 	return error;
 }
 
-/* What is taken first is what others must not see half-started: the listening port comes last but for what needs it. */
+static int start_admin(struct proxy_run *run)
+{
+	char text[256];
+	int error;
+
+	if (!run->admin)
+		return 0;
+	error = tailor_admin_start(run->admin, proxy_status_answer, run, text, sizeof(text));
+	if (error)
+		proxy_say("%s", text);
+	return error;
+}
+
+/*
+ * First what needs root, then without it the threads. Whoever connects to the listening port before the workers run waits
+ * in its queue.
+ */
 static int start(struct proxy_run *run)
 {
 	int error;
 
 	if ((error = open_store(run)) || (error = open_access_log(run)) || (error = open_channels(run)) || (error = open_kernel(run)) || (error = open_hub(run)) ||
-	    (error = start_proxy(run)) || (error = start_observer(run)) || (error = start_admin(run)))
+	    (error = open_admin(run)) || (error = open_listeners(run)) || (error = give_up_rights(run)) || (error = start_proxy(run)) || (error = start_observer(run)) || (error = start_admin(run)))
 		return error;
 	if (run->kernel)
 		tailor_kernel_trace(run->kernel, getpid(), TAILOR_TRACED_PROXY);
@@ -226,6 +267,8 @@ static void stop(struct proxy_run *run)
 		tailor_proxy_stop(run->proxy, tailor_clock_ns() + STOP_NS);
 	if (run->observer)
 		tailor_observer_stop(run->observer);
+	for (unsigned int i = 0; run->listening && i < run->config.workers; i++)
+		close(run->listeners[i]);
 	run->proxy = NULL;
 	run->observer = NULL;
 	proxy_servers_release(run);

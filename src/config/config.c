@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <grp.h>
+#include <pwd.h>
 #include <sched.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -144,6 +145,23 @@ static void take_group(struct validation *validation, const char *path, const ch
 		config->agent_group = (gid_t)number;
 	}
 	config->has_agent_group = true;
+}
+
+/* A user of this host by name; its group is its primary one. */
+static void take_user(struct validation *validation, const char *text, struct tailor_config *config)
+{
+	struct passwd entry, *found = NULL;
+	char buffer[16384];
+
+	if (!text)
+		return;
+	if (getpwnam_r(text, &entry, buffer, sizeof(buffer), &found) != 0 || !found) {
+		complain(validation, "user", "user: this host has no user \"%s\"; make one (useradd --system %s), or leave it out", text, text);
+		return;
+	}
+	config->has_user = true;
+	config->user = found->pw_uid;
+	config->user_group = found->pw_gid;
 }
 
 /* An address to listen on or connect to. */
@@ -390,6 +408,7 @@ static void validate(struct validation *validation, const char *text, size_t len
 		return;
 	}
 	take_address(validation, "listen", file->listen, false, true, &config->listen);
+	take_user(validation, file->user, config);
 	take_servers(validation, file, config);
 	take_numbers(validation, file, config);
 	take_optional_sections(validation, file, config);

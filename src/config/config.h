@@ -41,6 +41,10 @@ struct tailor_config {
 	size_t servers;
 	unsigned int workers; /* `auto` is one for each CPU that this process may use, at most as many as there can be */
 
+	bool has_user;
+	uid_t user; /* whom to become when everything that needs root has been opened */
+	gid_t user_group;
+
 	uint64_t slow_threshold_ns;
 	uint32_t baseline_one_in; /* 0: none */
 

@@ -109,6 +109,7 @@ static const cyaml_schema_field_t config_fields[] = {
 	REQUIRED_TEXT(listen, struct file_config),
 	CYAML_FIELD_SEQUENCE("servers", CYAML_FLAG_POINTER, struct file_config, servers, &server_value, 1,
                              TAILOR_CONFIG_SERVERS_MAX),
+	TEXT(user, struct file_config),
 	TEXT(workers, struct file_config),
 	SECTION(slow),
 	SECTION(failover),

@@ -62,6 +62,7 @@ struct file_config {
 	char *listen;
 	struct file_server *servers;
 	unsigned int servers_count;
+	char *user;
 	char *workers; /* a number or "auto" */
 	struct file_slow *slow;
 	struct file_failover *failover;

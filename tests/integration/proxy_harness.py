@@ -10,12 +10,12 @@ from load_harness import TAILOR
 
 
 class Proxy:
-    def __init__(self, directory, servers, more):
+    def __init__(self, directory, servers, more, kernel="off"):
         self.directory = Path(directory)
         self.admin = self.directory / "admin.sock"
         config = self.directory / "tailor.yaml"
         listed = "".join(f"  - {{name: {name}, address: 127.0.0.1:{port}}}\n" for name, port in servers)
-        config.write_text(f"listen: 127.0.0.1:0\nservers:\n{listed}trace: {{kernel: off}}\n"
+        config.write_text(f"listen: 127.0.0.1:0\nservers:\n{listed}trace: {{kernel: {kernel}}}\n"
                           f"timelines: {{path: {self.directory}/timelines}}\nadmin: {{listen: 'unix:{self.admin}'}}\n{more}")
         self.process = subprocess.Popen([TAILOR, "proxy", "-c", config], stderr=subprocess.PIPE, text=True)
         self.port = None
