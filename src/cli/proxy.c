@@ -2,6 +2,7 @@
 #include <argp.h>
 #include <errno.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -153,6 +154,37 @@ static int give_up_rights(struct proxy_run *run)
 	return error;
 }
 
+/*
+ * Threads inherit how they are scheduled from the one that starts them: this one takes the workers' priority while it has
+ * the right to, and goes back when they run.
+ */
+static int raise_priority(struct proxy_run *run)
+{
+	const struct tailor_config *config = &run->config;
+	const struct sched_param fifo = {.sched_priority = (int)config->fifo};
+	int ret = 0;
+
+	run->own_nice = getpriority(PRIO_PROCESS, 0);
+	if (config->fifo)
+		ret = sched_setscheduler(0, SCHED_FIFO, &fifo);
+	else if (config->priority_given || config->nice < run->own_nice)
+		ret = setpriority(PRIO_PROCESS, 0, config->nice);
+	if (ret == 0 || !config->priority_given)
+		return 0;
+	proxy_say("priority.%s: %s; start it as root or with CAP_SYS_NICE, or leave the key out", config->fifo ? "fifo" : "nice",
+	          strerror(errno));
+	return -errno;
+}
+
+static void restore_priority(const struct proxy_run *run)
+{
+	const struct sched_param normal = {0};
+
+	if (run->config.fifo)
+		(void)sched_setscheduler(0, SCHED_OTHER, &normal);
+	(void)setpriority(PRIO_PROCESS, 0, run->own_nice);
+}
+
 static int start_proxy(struct proxy_run *run)
 {
 	const struct tailor_config *config = &run->config;
@@ -182,6 +214,7 @@ static int start_proxy(struct proxy_run *run)
 	/* Owned by the proxy from here on, whatever comes of it. */
 	run->listening = false;
 	error = tailor_proxy_start(&options, &run->proxy, text, sizeof(text));
+	restore_priority(run);
 	if (error)
 		proxy_say("%s", text);
 	return error;
@@ -253,7 +286,8 @@ static int start(struct proxy_run *run)
 	int error;
 
 	if ((error = open_store(run)) || (error = open_access_log(run)) || (error = open_channels(run)) || (error = open_kernel(run)) || (error = open_hub(run)) ||
-	    (error = open_admin(run)) || (error = open_listeners(run)) || (error = give_up_rights(run)) || (error = start_proxy(run)) || (error = start_observer(run)) || (error = start_admin(run)))
+	    (error = open_admin(run)) || (error = open_listeners(run)) || (error = raise_priority(run)) ||
+	    (error = give_up_rights(run)) || (error = start_proxy(run)) || (error = start_observer(run)) || (error = start_admin(run)))
 		return error;
 	if (run->kernel)
 		tailor_kernel_trace(run->kernel, getpid(), TAILOR_TRACED_PROXY);

@@ -47,6 +47,7 @@ struct proxy_run {
 	struct tailor_channel *channels;
 	void *channel_memory;
 	size_t channel_bytes;
+	int own_nice;
 	int listeners[TAILOR_PROXY_WORKERS_MAX];
 	bool listening; /* and the proxy does not own them yet */
 	struct tailor_proxy *proxy;

@@ -164,6 +164,29 @@ static void take_user(struct validation *validation, const char *text, struct ta
 	config->user_group = found->pw_gid;
 }
 
+static void take_nice(struct validation *validation, const char *text, int *value)
+{
+	uint64_t number;
+	bool negative = text[0] == '-';
+
+	if (tailor_parse_number(text + negative, 0, negative ? 20 : 19, &number) != 0)
+		complain(validation, "priority.nice", "priority.nice: \"%s\" is not a whole number from -20 to 19", text);
+	else
+		*value = negative ? -(int)number : (int)number;
+}
+
+static void take_priority(struct validation *validation, const struct file_priority *priority, struct tailor_config *config)
+{
+	if (!priority)
+		return;
+	config->priority_given = true;
+	if (priority->nice && priority->fifo)
+		complain(validation, "priority.fifo", "priority: has both `nice` and `fifo`; a thread has one of them");
+	if (priority->nice)
+		take_nice(validation, priority->nice, &config->nice);
+	take_number(validation, "priority.fifo", priority->fifo, 1, 99, &config->fifo);
+}
+
 /* An address to listen on or connect to. */
 static void take_address(struct validation *validation, const char *path, const char *text, bool allow_unix, bool allow_port_0,
                          struct tailor_address *value)
@@ -307,6 +330,7 @@ static void set_defaults(struct tailor_config *config)
 {
 	memset(config, 0, sizeof(*config));
 	config->workers = 1;
+	config->nice = -10;
 	config->slow_threshold_ns = 5 * TAILOR_NS_PER_MS;
 	config->baseline_one_in = 1000;
 	config->failover_on_gc = true;
@@ -409,6 +433,7 @@ static void validate(struct validation *validation, const char *text, size_t len
 	}
 	take_address(validation, "listen", file->listen, false, true, &config->listen);
 	take_user(validation, file->user, config);
+	take_priority(validation, file->priority, config);
 	take_servers(validation, file, config);
 	take_numbers(validation, file, config);
 	take_optional_sections(validation, file, config);

@@ -41,6 +41,11 @@ struct tailor_config {
 	size_t servers;
 	unsigned int workers; /* `auto` is one for each CPU that this process may use, at most as many as there can be */
 
+	/* Of the workers' threads. */
+	bool priority_given; /* refused where it is not allowed; the default is left out there */
+	int nice;            /* -20..19 */
+	unsigned int fifo;   /* of SCHED_FIFO, 1..99; 0: not that */
+
 	bool has_user;
 	uid_t user; /* whom to become when everything that needs root has been opened */
 	gid_t user_group;

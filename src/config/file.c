@@ -67,6 +67,12 @@ static const cyaml_schema_field_t timelines_fields[] = {
 	CYAML_FIELD_END,
 };
 
+static const cyaml_schema_field_t priority_fields[] = {
+	TEXT(nice, struct file_priority), /* a number with a sign */
+	NUMBER(fifo, struct file_priority),
+	CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t access_log_fields[] = {
 	REQUIRED_TEXT(path, struct file_access_log),
 	CYAML_FIELD_ENUM_PTR("format", OPTIONAL | CYAML_FLAG_STRICT, struct file_access_log, format, log_formats,
@@ -114,6 +120,7 @@ static const cyaml_schema_field_t config_fields[] = {
 	SECTION(slow),
 	SECTION(failover),
 	SECTION(timelines),
+	SECTION(priority),
 	SECTION(access_log),
 	SECTION(admin),
 	SECTION(agent),

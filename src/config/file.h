@@ -28,6 +28,11 @@ struct file_timelines {
 	char *max_size;
 };
 
+struct file_priority {
+	char *nice;
+	uint32_t *fifo;
+};
+
 struct file_access_log {
 	char *path;
 	int *format; /* enum tailor_config_log_format */
@@ -67,6 +72,7 @@ struct file_config {
 	struct file_slow *slow;
 	struct file_failover *failover;
 	struct file_timelines *timelines;
+	struct file_priority *priority;
 	struct file_access_log *access_log;
 	struct file_admin *admin;
 	struct file_agent *agent;

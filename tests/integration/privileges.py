@@ -82,6 +82,18 @@ class Privileges(unittest.TestCase):
         if not any("kernel" in text for text in json.loads(proxy.ask("/status"))["missing"]):
             self.assertTrue(any(timeline["join"] == "certain" for timeline in timelines), timelines[0])
 
+    def test_workers_have_the_priority_that_was_asked_for_and_the_others_none(self):
+        for more, wanted in (("", ("0", "-10")), ("priority: {nice: -3}\n", ("0", "-3")), ("priority: {fifo: 7}\n", ("1", "0"))):
+            proxy, _, _ = self.serve(more, "off")
+            # Fields 19 and 41 of proc_pid_stat(5), after the name: nice and policy.
+            found = {}
+            for stat in Path(f"/proc/{proxy.process.pid}/task").glob("*/stat"):
+                name, rest = re.fullmatch(r"\d+ \((.*)\) (.*)", stat.read_text().strip()).groups()
+                found[name] = (rest.split()[38], rest.split()[16])
+            self.assertEqual(found["tailor-worker"], wanted)
+            self.assertEqual(found["observer"], ("0", "10"))
+            self.assertEqual(found["tailor"], ("0", "0"))
+
     def test_only_root_can_become_another_user(self):
         with tempfile.TemporaryDirectory() as directory:
             os.chmod(directory, 0o777)

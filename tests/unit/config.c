@@ -72,6 +72,7 @@ static void every_key_reaches_its_field(void **state)
 {
 	static const char text[] = GOOD "workers: 2\n"
 	                                "user: daemon\n"
+	                                "priority: {nice: -5}\n"
 	                                "slow: {threshold: 7ms, baseline_one_in: 10}\n"
 	                                "failover: {on: [], replay: [GET, POST]}\n"
 	                                "timelines: {path: /x/y, max_size: 2MiB}\n"
@@ -90,6 +91,9 @@ static void every_key_reaches_its_field(void **state)
 	assert_string_equal(config.server[1].name, "b");
 	assert_int_equal(tailor_address_port(&config.server[1].address), 9202);
 	assert_int_equal(config.workers, 2);
+	assert_true(config.priority_given);
+	assert_int_equal(config.nice, -5);
+	assert_int_equal(config.fifo, 0);
 	assert_true(config.has_user);
 	assert_int_equal(config.user, 1);
 	assert_int_equal(config.user_group, 1);
@@ -155,6 +159,9 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{GOOD "slow:\n  threshold: 5MB\n", 6, "\"5MB\" is not a duration"},
 		{GOOD "timelines:\n  path: x\n  max_size: 5ms\n", 7, "\"5ms\" is not a size"},
 		{GOOD "timelines: {max_size: 1KiB}\n", 5, "out of range"},
+		{GOOD "priority: {nice: -21}\n", 5, "priority.nice: \"-21\" is not a whole number from -20 to 19"},
+		{GOOD "priority: {nice: 5, fifo: 3}\n", 5, "has both"},
+		{GOOD "priority: {fifo: 100}\n", 5, "priority.fifo: 100 is out of range"},
 		{GOOD "user: nobody-of-that-name\n", 5, "user: this host has no user \"nobody-of-that-name\""},
 		{GOOD "workers: 0\n", 5, "workers: 0 is out of range"},
 		{GOOD "workers: -1\n", 5, "workers"},
