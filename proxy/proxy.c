@@ -19,6 +19,7 @@ struct tailor_proxy {
 	int listeners[TAILOR_PROXY_WORKERS_MAX];
 	unsigned int started; /* workers whose thread runs */
 	bool attached[TAILOR_PROXY_SERVERS_MAX];
+	pthread_mutex_t commands; /* a worker takes one at a time */
 	struct worker worker[TAILOR_PROXY_WORKERS_MAX];
 };
 
@@ -72,7 +73,8 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 	struct worker *worker = &proxy->worker[index];
 	int ret;
 
-	worker->options = &proxy->options;
+	worker->own_options = proxy->options;
+	worker->options = &worker->own_options;
 	worker->shared = &proxy->shared;
 	worker->index = index;
 	worker->listener = proxy->listeners[index];
@@ -143,6 +145,7 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 		return refuse_listeners(options, -ENOMEM);
 	}
 	proxy->options = *options;
+	pthread_mutex_init(&proxy->commands, NULL);
 	proxy->listening = options->listen;
 	if (options->listeners)
 		memcpy(proxy->listeners, options->listeners, options->workers * sizeof(*options->listeners));
@@ -187,11 +190,13 @@ void tailor_proxy_jvm_attach(struct tailor_proxy *proxy, unsigned int server, st
 	if (server >= proxy->options.servers)
 		return;
 	tailor_proxy_jvm_detach(proxy, server);
+	pthread_mutex_lock(&proxy->commands);
 	for (unsigned int i = 0; i < proxy->started; i++) {
 		struct command command = {.kind = COMMAND_ATTACH, .server = server, .page = page, .wakers = wakers};
 
 		command_run(&proxy->worker[i], &command);
 	}
+	pthread_mutex_unlock(&proxy->commands);
 	proxy->attached[server] = true;
 }
 
@@ -199,12 +204,25 @@ void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
 {
 	if (server >= proxy->options.servers || !proxy->attached[server])
 		return;
+	pthread_mutex_lock(&proxy->commands);
 	for (unsigned int i = 0; i < proxy->started; i++) {
 		struct command command = {.kind = COMMAND_DETACH, .server = server};
 
 		command_run(&proxy->worker[i], &command);
 	}
+	pthread_mutex_unlock(&proxy->commands);
 	proxy->attached[server] = false;
+}
+
+void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_settings *settings)
+{
+	pthread_mutex_lock(&proxy->commands);
+	for (unsigned int i = 0; i < proxy->started; i++) {
+		struct command command = {.kind = COMMAND_APPLY, .settings = settings};
+
+		command_run(&proxy->worker[i], &command);
+	}
+	pthread_mutex_unlock(&proxy->commands);
 }
 
 int tailor_proxy_swap(struct tailor_proxy *proxy)

@@ -119,6 +119,18 @@ struct tailor_proxy_status {
 };
 void tailor_proxy_status(const struct tailor_proxy *proxy, struct tailor_proxy_status *ret_status);
 
+/* What can change while the proxy serves; as in tailor_proxy_options. */
+struct tailor_proxy_settings {
+	int failover_on_gc;
+	uint32_t replay_methods;
+	uint64_t connect_timeout_ns;
+	uint64_t response_timeout_ns;
+	uint64_t idle_timeout_ns;
+};
+
+/* Waits until every worker has taken them; requests under way keep the deadlines that they have. One thread at a time. */
+void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_settings *settings);
+
 /* Makes the other server active by hand. Returns 0, -ENODEV when there is only one. Any thread. */
 int tailor_proxy_swap(struct tailor_proxy *proxy);
 

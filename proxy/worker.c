@@ -159,6 +159,15 @@ static void stop(struct worker *worker, uint64_t deadline_ns)
 	upstream_close_idle(worker);
 }
 
+static void apply(struct worker *worker, const struct tailor_proxy_settings *settings)
+{
+	worker->own_options.failover_on_gc = settings->failover_on_gc;
+	worker->own_options.replay_methods = settings->replay_methods;
+	worker->own_options.connect_timeout_ns = settings->connect_timeout_ns;
+	worker->own_options.response_timeout_ns = settings->response_timeout_ns;
+	worker->own_options.idle_timeout_ns = settings->idle_timeout_ns;
+}
+
 static void run_command(struct worker *worker)
 {
 	struct command *command = __atomic_exchange_n(&worker->command, NULL, __ATOMIC_ACQUIRE);
@@ -176,6 +185,7 @@ static void run_command(struct worker *worker)
 			return;
 		}
 		break;
+	case COMMAND_APPLY: apply(worker, command->settings); break;
 	case COMMAND_STOP: stop(worker, command->deadline_ns); break;
 	}
 	sem_post(&command->done);

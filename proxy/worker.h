@@ -211,6 +211,7 @@ struct counters {
 enum command_kind {
 	COMMAND_ATTACH,
 	COMMAND_DETACH,
+	COMMAND_APPLY,
 	COMMAND_STOP,
 };
 
@@ -220,13 +221,15 @@ struct command {
 	unsigned int server;
 	struct tailor_jvm_page *page;
 	const int *wakers;
+	const struct tailor_proxy_settings *settings;
 	uint64_t deadline_ns;
 	sem_t done;
 };
 
 struct worker {
 	struct tailor_ring *ring;
-	const struct tailor_proxy_options *options;
+	const struct tailor_proxy_options *options; /* own_options */
+	struct tailor_proxy_options own_options;
 	struct shared *shared;
 	struct trace_source trace;
 	uint64_t now_ns; /* of this turn of the loop; for deadlines, not for events */

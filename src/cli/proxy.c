@@ -20,6 +20,7 @@
 #include "cli/commands.h"
 #include "cli/config_file.h"
 #include "cli/privileges.h"
+#include "cli/proxy_reload.h"
 #include "cli/proxy_run.h"
 #include "collect/process.h"
 
@@ -136,8 +137,10 @@ static int open_hub(struct proxy_run *run)
 static int open_listeners(struct proxy_run *run)
 {
 	char text[256];
-	int error = tailor_proxy_listen(&run->config.listen, run->config.workers, run->listeners, text, sizeof(text));
+	int error;
 
+	run->bound = run->config.listen;
+	error = tailor_proxy_listen(&run->bound, run->config.workers, run->listeners, text, sizeof(text));
 	if (error)
 		proxy_say("%s", text);
 	run->listening = !error;
@@ -189,7 +192,7 @@ static int start_proxy(struct proxy_run *run)
 {
 	const struct tailor_config *config = &run->config;
 	struct tailor_proxy_options options = {
-		.listen = config->listen,
+		.listen = run->bound,
 		.listeners = run->listeners,
 		.servers = (unsigned int)config->servers,
 		.workers = config->workers,
@@ -368,6 +371,17 @@ static int signals_open(void)
 	return signalfd(-1, &signals, SFD_CLOEXEC);
 }
 
+/* A line of the report each. */
+static void say_reload(struct proxy_run *run)
+{
+	char report[4096], *rest = report, *line;
+	int error = proxy_reload(run, report, sizeof(report));
+
+	while ((line = strsep(&rest, "\n")) && *line)
+		proxy_say("%s", line);
+	proxy_say(error ? "the configuration is not valid: nothing has changed" : "the configuration has been read again");
+}
+
 /* 1 when it is time to stop. */
 static int take_signal(struct proxy_run *run, int fd)
 {
@@ -376,7 +390,7 @@ static int take_signal(struct proxy_run *run, int fd)
 	if (read(fd, &information, sizeof(information)) != (ssize_t)sizeof(information))
 		return 0;
 	if (information.ssi_signo == SIGHUP) {
-		proxy_say("reloading is not supported yet: restart to use a changed configuration");
+		say_reload(run);
 		return 0;
 	}
 	if (information.ssi_signo == SIGUSR1) {
@@ -487,7 +501,8 @@ int tailor_command_proxy(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse_option, "-c FILE",
-		"Runs the proxy, the tracer and the observer until SIGINT or SIGTERM. SIGUSR1 opens the access log anew.\v"
+		"Runs the proxy, the tracer and the observer until SIGINT or SIGTERM. SIGHUP reads the configuration again, SIGUSR1 opens "
+		"the access log anew.\v"
 		"It needs root (or CAP_BPF and CAP_PERFMON) for kernel events and the agent in the servers' JVMs for collections and "
 		"failover; it runs without either and says what the timelines lack. `tailor doctor` tells what this host allows.\n",
 		NULL, NULL, NULL,
@@ -508,7 +523,9 @@ int tailor_command_proxy(int argc, char **argv)
 		free(run);
 		return TAILOR_EXIT_USAGE;
 	}
+	run->config_path = arguments.config;
 	pthread_mutex_init(&run->lock, NULL);
+	pthread_mutex_init(&run->reloading, NULL);
 	proxy_servers_init(run);
 	run->started_ns = tailor_clock_ns();
 	raise_file_limit(&run->config);

@@ -37,7 +37,9 @@ struct proxy_server {
 
 /* Owned by the control thread, but for what `lock` guards: the admin thread reads it. */
 struct proxy_run {
+	const char *config_path;
 	struct tailor_config config;
+	pthread_mutex_t reloading;
 	struct tailor_store_writer *store;
 	struct tailor_accesslog *access_log; /* NULL: none */
 	struct tailor_kernel *kernel; /* NULL: without kernel events */
@@ -48,6 +50,7 @@ struct proxy_run {
 	void *channel_memory;
 	size_t channel_bytes;
 	int own_nice;
+	struct tailor_address bound; /* config.listen with its real port */
 	int listeners[TAILOR_PROXY_WORKERS_MAX];
 	bool listening; /* and the proxy does not own them yet */
 	struct tailor_proxy *proxy;

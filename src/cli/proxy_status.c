@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/proxy_reload.h"
 #include "cli/proxy_run.h"
+
+/* Of a reload. */
+#define REPORT_BYTES 4096
 
 /* Everything that is counted, read once so that one answer is consistent. */
 struct snapshot {
@@ -226,8 +231,13 @@ void proxy_status_answer(void *context, const char *method, const char *path, st
 
 		*ret_reply = (struct tailor_admin_reply){error ? 409 : 200, "text/plain; charset=utf-8",
 		                                         strdup(error ? "there is no other server to make active\n" : "done\n")};
+	} else if (strcmp(path, "/reload") == 0 && strcmp(method, "POST") == 0) {
+		char *report = malloc(REPORT_BYTES);
+		int error = report ? proxy_reload(run, report, REPORT_BYTES) : -ENOMEM;
+
+		*ret_reply = (struct tailor_admin_reply){error ? 409 : 200, "text/plain; charset=utf-8", report};
 	} else {
 		*ret_reply = (struct tailor_admin_reply){404, "text/plain; charset=utf-8",
-		                                         strdup("GET /status (JSON), GET /metrics (Prometheus text), POST /swap\n")};
+		                                         strdup("GET /status (JSON), GET /metrics (Prometheus text), POST /swap, POST /reload\n")};
 	}
 }

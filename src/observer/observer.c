@@ -60,6 +60,7 @@ struct tailor_observer {
 	uint64_t scanned_ns;
 
 	/* The thread's own. */
+	struct tailor_slow_rule slow_rule; /* options.slow, which others may change under the lock */
 	struct tailor_requests *requests;
 	struct tailor_harvest harvest;
 	struct tailor_source *sources; /* kernel channels first, JVMs behind */
@@ -98,7 +99,7 @@ static void on_ended(void *context, size_t worker, const struct tailor_record *r
 {
 	struct tailor_observer *observer = context;
 	const struct tailor_request *request = &record->request;
-	enum tailor_slow_verdict verdict = tailor_slow_judge(&observer->options.slow, request->id, request->end_ns - request->begin_ns);
+	enum tailor_slow_verdict verdict = tailor_slow_judge(&observer->slow_rule, request->id, request->end_ns - request->begin_ns);
 
 	atomic_fetch_add_explicit(&observer->ended, 1, memory_order_relaxed);
 	if (answering_server(observer, record) >= 0)
@@ -343,6 +344,7 @@ static void *run(void *context)
 		pthread_mutex_lock(&observer->lock);
 		learn_names(observer, now_ns);
 		scan_names(observer, now_ns);
+		observer->slow_rule = observer->options.slow;
 		pthread_mutex_unlock(&observer->lock);
 		/* The time from before the poll: whatever ended since has not settled. */
 		tailor_requests_poll(observer->requests, now_ns, on_ended, observer);
@@ -430,6 +432,13 @@ void tailor_observer_process(struct tailor_observer *observer, size_t server, pi
 	pthread_mutex_lock(&observer->lock);
 	tailor_presence_note(&observer->watched[server].process, pid, tailor_clock_ns());
 	observer->scanned_ns = 0;
+	pthread_mutex_unlock(&observer->lock);
+}
+
+void tailor_observer_slow(struct tailor_observer *observer, const struct tailor_slow_rule *rule)
+{
+	pthread_mutex_lock(&observer->lock);
+	observer->options.slow = *rule;
 	pthread_mutex_unlock(&observer->lock);
 }
 

@@ -73,6 +73,9 @@ void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct
 /* Tells the server's process from now on, 0 when unknown; call it once the process is traced. Any thread. */
 void tailor_observer_process(struct tailor_observer *observer, size_t server, pid_t pid);
 
+/* Judges by another rule from now on. Any thread. */
+void tailor_observer_slow(struct tailor_observer *observer, const struct tailor_slow_rule *rule);
+
 void tailor_observer_status(struct tailor_observer *observer, struct tailor_observer_status *ret_status);
 
 #endif /* TAILOR_OBSERVER_OBSERVER_H */

@@ -4,6 +4,7 @@ import re
 import signal
 import socket
 import subprocess
+import time
 from pathlib import Path
 
 from load_harness import TAILOR
@@ -27,12 +28,25 @@ class Proxy:
         assert self.port, "the proxy did not start"
         self.url = f"http://127.0.0.1:{self.port}"
 
-    def ask(self, path):
+    def said(self, pattern, seconds=5):
+        """Reads what it says until a line matches."""
+        deadline = time.monotonic() + seconds
+        for line in self.process.stderr:
+            if re.search(pattern, line):
+                return line
+            assert time.monotonic() < deadline, f"it did not say {pattern}"
+        raise AssertionError(f"it ended without saying {pattern}")
+
+    def ask(self, path, method="GET"):
+        return self.answer(path, method)[1]
+
+    def answer(self, path, method="GET"):
+        """Status and body of the admin interface."""
         with socket.socket(socket.AF_UNIX) as connection:
             connection.connect(str(self.admin))
-            connection.sendall(f"GET {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n".encode())
+            connection.sendall(f"{method} {path} HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n".encode())
             answer = b"".join(iter(lambda: connection.recv(65536), b""))
-        return answer.split(b"\r\n\r\n", 1)[1].decode()
+        return int(answer.split()[1]), answer.split(b"\r\n\r\n", 1)[1].decode()
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/proxy_reload.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/proxy_run.h"
+
+struct report {
+	const char *path;
+	char *text;
+	size_t size;
+	size_t length;
+};
+
+static void add(struct report *report, const char *text)
+{
+	int length = snprintf(report->text + report->length, report->size - report->length, "%s", text);
+
+	report->length += (size_t)length;
+	if (report->length >= report->size)
+		report->length = report->size - 1;
+}
+
+static void add_complaint(void *context, unsigned int line, const char *text)
+{
+	struct report *report = context;
+	char whole[768];
+
+	if (line)
+		snprintf(whole, sizeof(whole), "%s:%u: %s\n", report->path, line, text);
+	else
+		snprintf(whole, sizeof(whole), "%s: %s\n", report->path, text);
+	add(report, whole);
+}
+
+static bool same_address(const struct tailor_address *one, const struct tailor_address *other)
+{
+	return one->length == other->length && memcmp(&one->storage, &other->storage, one->length) == 0;
+}
+
+static bool same_servers(const struct tailor_config *old, const struct tailor_config *new)
+{
+	bool same = old->servers == new->servers;
+
+	for (size_t i = 0; same && i < old->servers; i++)
+		same = strcmp(old->server[i].name, new->server[i].name) == 0 &&
+		       same_address(&old->server[i].address, &new->server[i].address);
+	return same;
+}
+
+/* What was taken at the start, and sized everything else. */
+static void add_restarts(struct report *report, const struct tailor_config *old, const struct tailor_config *new)
+{
+	const struct {
+		const char *key;
+		bool same;
+	} keys[] = {
+		{"listen", same_address(&old->listen, &new->listen)},
+		{"servers", same_servers(old, new)},
+		{"workers", old->workers == new->workers},
+		{"priority", old->nice == new->nice && old->fifo == new->fifo},
+		{"user", old->has_user == new->has_user && old->user == new->user},
+		{"timelines", strcmp(old->timelines_path, new->timelines_path) == 0 &&
+		                      old->timelines_bytes_max == new->timelines_bytes_max},
+		{"access_log", old->has_access_log == new->has_access_log && old->access_log_format == new->access_log_format &&
+		                       strcmp(old->access_log_path, new->access_log_path) == 0},
+		{"admin", old->has_admin == new->has_admin && same_address(&old->admin, &new->admin)},
+		{"agent", old->has_agent == new->has_agent && old->has_agent_group == new->has_agent_group &&
+		                  old->agent_group == new->agent_group && strcmp(old->agent_socket, new->agent_socket) == 0},
+		{"limits", old->connections_max == new->connections_max && old->head_bytes_max == new->head_bytes_max},
+		{"trace", old->trace == new->trace && old->events_per_cpu == new->events_per_cpu},
+	};
+	size_t before = report->length;
+
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		if (keys[i].same)
+			continue;
+		add(report, report->length == before ? "needs a restart to take effect: " : ", ");
+		add(report, keys[i].key);
+	}
+	if (report->length > before)
+		add(report, "\n");
+}
+
+static void apply(struct proxy_run *run, const struct tailor_config *new)
+{
+	const struct tailor_proxy_settings settings = {
+		.failover_on_gc = new->failover_on_gc,
+		.replay_methods = new->replay_methods,
+		.connect_timeout_ns = new->connect_timeout_ns,
+		.response_timeout_ns = new->response_timeout_ns,
+		.idle_timeout_ns = new->idle_timeout_ns,
+	};
+	const struct tailor_slow_rule slow = {new->slow_threshold_ns, new->baseline_one_in};
+
+	tailor_proxy_apply(run->proxy, &settings);
+	tailor_observer_slow(run->observer, &slow);
+	if (run->access_log)
+		tailor_accesslog_reopen(run->access_log);
+	run->config.failover_on_gc = new->failover_on_gc;
+	run->config.replay_methods = new->replay_methods;
+	run->config.connect_timeout_ns = new->connect_timeout_ns;
+	run->config.response_timeout_ns = new->response_timeout_ns;
+	run->config.idle_timeout_ns = new->idle_timeout_ns;
+	run->config.slow_threshold_ns = new->slow_threshold_ns;
+	run->config.baseline_one_in = new->baseline_one_in;
+}
+
+int proxy_reload(struct proxy_run *run, char *report_text, size_t report_size)
+{
+	struct report report = {.path = run->config_path, .text = report_text, .size = report_size};
+	struct tailor_config new;
+	int error;
+
+	report_text[0] = '\0';
+	pthread_mutex_lock(&run->reloading);
+	error = tailor_config_load(run->config_path, &new, add_complaint, &report);
+	if (error == 0) {
+		add_restarts(&report, &run->config, &new);
+		apply(run, &new);
+	}
+	pthread_mutex_unlock(&run->reloading);
+	return error ? -EINVAL : 0;
+}

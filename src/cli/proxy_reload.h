@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A changed configuration for a running proxy. */
+#ifndef TAILOR_CLI_PROXY_RELOAD_H
+#define TAILOR_CLI_PROXY_RELOAD_H
+
+#include <stddef.h>
+
+struct proxy_run;
+
+/*
+ * Reads the configuration file again and validates it whole. An invalid one changes nothing. Of a valid one, what can change
+ * while requests are served does so at once: `slow`, `failover` and `timeouts`; the access log is opened anew. Returns 0, or
+ * -EINVAL; report then holds the complaints, a line each, else what needs a restart, or nothing. Any thread, one after
+ * the other.
+ */
+int proxy_reload(struct proxy_run *run, char *report, size_t report_size);
+
+#endif /* TAILOR_CLI_PROXY_RELOAD_H */
