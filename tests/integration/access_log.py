@@ -14,7 +14,7 @@ import unittest
 from pathlib import Path
 
 from load_harness import TAILOR, FastServer, Server, load_json, server
-from proxy_harness import Proxy
+from whole_proxy import Proxy
 
 LINE = re.compile(
     r'127\.0\.0\.1 - - \[[^]]+\] "(?P<request>[^"]*)" (?P<status>\d+) (?P<bytes>\d+) id=(?P<id>[0-9a-f]{16}) server=(?P<server>\S+)'

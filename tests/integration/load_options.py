@@ -13,7 +13,7 @@ import time
 import unittest
 
 from load_harness import (TAILOR, FastServer, finish_load, load, load_json, paths_file, server, start_load, table_lines, usage_error)
-from proxy_harness import Proxy
+from whole_proxy import Proxy
 
 # Stands still for up to 140 ms now and then: this machine, shared.
 FREEZE_S = 0.2

@@ -13,7 +13,7 @@ import unittest
 from pathlib import Path
 
 from load_harness import HERE, TAILOR, load_json
-from proxy_harness import Proxy
+from whole_proxy import Proxy
 
 KEPT = 1 << 19 | 1 << 2  # CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH
 

@@ -10,7 +10,7 @@ import unittest
 from pathlib import Path
 
 from load_harness import TAILOR, server
-from proxy_harness import Proxy
+from whole_proxy import Proxy
 
 
 class Reload(unittest.TestCase):
