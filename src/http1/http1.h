@@ -72,6 +72,8 @@ struct http1_head {
 	/* request */
 	struct http1_text method;
 	struct http1_text target;
+	struct http1_text authority; /* of a target in absolute-form (RFC 9112, 3.2.2), the same as Host; else empty */
+	struct http1_text path;      /* the target behind its authority: path and query, possibly empty */
 	enum http1_method method_known;
 	/* response */
 	uint16_t status;

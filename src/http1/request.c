@@ -109,7 +109,8 @@ static int read_request_line(struct http1_cursor *cursor, struct http1_head *hea
 	start = ++at;
 	while (at < end && http1_is(*at, HTTP1_IS_TARGET))
 		at++;
-	head->target = (struct http1_text){start, (size_t)(at - start)};
+	head->target = head->path = (struct http1_text){start, (size_t)(at - start)};
+	head->authority = (struct http1_text){start, 0};
 	if (head->target.length == 0 || at == end || *at != ' ')
 		return -400;
 	at++;
@@ -121,7 +122,7 @@ static int read_request_line(struct http1_cursor *cursor, struct http1_head *hea
 }
 
 /* The target's form against the method and Host (RFC 9112, 3.2). */
-static int check_target(const struct http1_head *head, const struct http1_facts *facts)
+static int check_target(struct http1_head *head, const struct http1_facts *facts)
 {
 	struct http1_text authority;
 
@@ -141,6 +142,9 @@ static int check_target(const struct http1_head *head, const struct http1_facts 
 	if (facts->hosts == 1 &&
 	    (authority.length != facts->host.length || !http1_same(authority.data, facts->host.data, authority.length)))
 		return -400;
+	head->authority = authority;
+	head->path.data = authority.data + authority.length;
+	head->path.length = (size_t)(head->target.data + head->target.length - head->path.data);
 	return 0;
 }
 

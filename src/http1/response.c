@@ -57,7 +57,7 @@ static int read_response(const char *data, size_t length, const struct http1_lim
 	if (http1_check_framing(head, &facts) < 0)
 		return -502;
 	head->method = (struct http1_text){NULL, 0};
-	head->target = (struct http1_text){NULL, 0};
+	head->target = head->authority = head->path = (struct http1_text){NULL, 0};
 	head->method_known = HTTP1_METHOD_OTHER;
 	head->framing = response_framing(head, &facts, request_method);
 	head->content_length = head->framing == HTTP1_LENGTH ? facts.content_length : 0;
