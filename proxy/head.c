@@ -92,7 +92,8 @@ static bool has_valid_parent(const struct http1_head *head)
 	const struct http1_field *parent = NULL;
 
 	for (size_t i = 0; i < head->field_count; i++) {
-		if (head->field[i].known != HTTP1_TRACEPARENT)
+		/* One that Connection names ends here. */
+		if (head->field[i].known != HTTP1_TRACEPARENT || http1_is_hop_by_hop(head, &head->field[i]))
 			continue;
 		if (parent)
 			return false;
