@@ -220,7 +220,7 @@ int head_write_interim(const struct http1_head *head, char *to, size_t size)
 
 	put_status_line(&output, head);
 	for (size_t i = 0; i < head->field_count; i++) {
-		if (!is_own_business(head, &head->field[i]))
+		if (!is_own_business(head, &head->field[i]) && !is_id_field(&head->field[i]))
 			put_field(&output, &head->field[i]);
 	}
 	PUT(&output, "\r\n");

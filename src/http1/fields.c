@@ -74,6 +74,7 @@ static enum http1_known known_field(struct http1_text name)
 	case 10 << 8 | 't': CANDIDATE("tracestate", HTTP1_TRACESTATE); break;
 	case 11 << 8 | 't': CANDIDATE("traceparent", HTTP1_TRACEPARENT); break;
 	case 12 << 8 | 'x': CANDIDATE("x-request-id", HTTP1_X_REQUEST_ID); break;
+	case 14 << 8 | 'h': CANDIDATE("http2-settings", HTTP1_HTTP2_SETTINGS); break;
 	case 14 << 8 | 'c': CANDIDATE("content-length", HTTP1_CONTENT_LENGTH); break;
 	case 16 << 8 | 'p': CANDIDATE("proxy-connection", HTTP1_PROXY_CONNECTION); break;
 	case 17 << 8 | 't': CANDIDATE("transfer-encoding", HTTP1_TRANSFER_ENCODING); break;
@@ -256,7 +257,8 @@ bool http1_is_hop_by_hop(const struct http1_head *head, const struct http1_field
 	case HTTP1_KEEP_ALIVE:
 	case HTTP1_TE:
 	case HTTP1_TRANSFER_ENCODING:
-	case HTTP1_UPGRADE: return true;
+	case HTTP1_UPGRADE:
+	case HTTP1_HTTP2_SETTINGS: return true;
 	/* Meant for everyone: "Connection: content-length" must not make the next server read a body as a request. */
 	case HTTP1_CONTENT_LENGTH:
 	case HTTP1_HOST: return false;

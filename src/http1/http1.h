@@ -43,6 +43,7 @@ enum http1_known {
 	HTTP1_X_REQUEST_ID,
 	HTTP1_DATE,
 	HTTP1_SERVER,
+	HTTP1_HTTP2_SETTINGS,
 };
 
 enum http1_method {
@@ -137,7 +138,8 @@ uint64_t http1_chunked_data(const struct http1_chunked *chunked);
 bool http1_list_has(struct http1_text value, const char *token);
 
 /*
- * 1 when the field must not be forwarded: hop-by-hop by RFC 9110, 7.6.1, or named by a Connection field of this head.
+ * 1 when the field must not be forwarded: hop-by-hop by RFC 9110, 7.6.1 (HTTP2-Settings by RFC 7540, 3.2.1), or named
+ * by a Connection field of this head.
  * Transfer-Encoding is one of them: who passes a chunked body on unchanged writes "Transfer-Encoding: chunked" himself.
  * Content-Length and Host never are, whatever Connection names.
  */

@@ -414,6 +414,7 @@ static void every_known_field_is_recognized_in_any_case_and_no_neighbour_of_it(v
 		{"X-Request-Id", HTTP1_X_REQUEST_ID},
 		{"Date", HTTP1_DATE},
 		{"Server", HTTP1_SERVER},
+		{"HTTP2-Settings", HTTP1_HTTP2_SETTINGS},
 		{"Content-Lengti", HTTP1_OTHER},
 		{"Tf", HTTP1_OTHER},
 		{"Hosu", HTTP1_OTHER},
