@@ -56,7 +56,7 @@ bool http1_is_value(const char *data, size_t length)
 }
 
 /* By length and first letter there is at most one candidate, or two. */
-static enum http1_known known_field(struct http1_text name)
+enum http1_known http1_known_field(struct http1_text name)
 {
 #define CANDIDATE(text, known)                                                                                         \
 	if (http1_same(name.data, text, sizeof(text) - 1))                                                             \
@@ -195,7 +195,7 @@ int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct htt
 			return -431;
 		field->name = (struct http1_text){line.data, name};
 		field->value = http1_trim(line.data + name + 1, line.data + line.length);
-		field->known = known_field(field->name);
+		field->known = (uint8_t)http1_known_field(field->name);
 		status = take_field(field, facts);
 		if (status < 0)
 			return status;

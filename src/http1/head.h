@@ -39,6 +39,9 @@ int http1_read_line(struct http1_cursor *cursor, struct http1_text *ret_line);
  */
 int http1_read_version(const char *text, size_t length, uint8_t *ret_minor);
 
+/* Which of the known fields has this name, of 1 byte or more. */
+enum http1_known http1_known_field(struct http1_text name);
+
 /* Whether all bytes are field-vchar, SP or HTAB (RFC 9110, 5.5). */
 bool http1_is_value(const char *data, size_t length);
 

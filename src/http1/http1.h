@@ -46,6 +46,9 @@ enum http1_known {
 	HTTP1_HTTP2_SETTINGS,
 };
 
+/* The longest name among them. */
+#define HTTP1_KNOWN_BYTES 17
+
 enum http1_method {
 	HTTP1_METHOD_OTHER = 0,
 	HTTP1_GET,
@@ -117,13 +120,17 @@ int http1_parse_response(const char *data, size_t length, const struct http1_lim
                          enum http1_method request_method, struct http1_head *ret_head);
 
 /*
- * Follows a chunked body (RFC 9112, 7.1) without changing it. State zeroed at the body's start.
+ * Follows a chunked body (RFC 9112, 7.1) without changing it. State zeroed at the body's start. Trailer fields about
+ * framing, routing or the connection make it invalid (RFC 9110, 6.5.1): a reader that merges trailers into the head
+ * would see another message.
  */
 struct http1_chunked {
 	uint64_t left; /* in the current chunk */
 	uint32_t line; /* bytes of the current size line, at most 4096, or of the trailer section, at most 8192 */
 	uint8_t state;
 	bool trailer_started;
+	uint8_t name_length; /* of the trailer field at hand, as far as it matters */
+	char name[HTTP1_KNOWN_BYTES];
 };
 
 /*

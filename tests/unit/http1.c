@@ -557,7 +557,7 @@ static void chunked_bodies_end_where_they_end_at_every_split(void **state)
 		{MESSAGE("00a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n"), 37, true},
 		{MESSAGE("1;a\r\nx\r\n1;a=b\r\nx\r\n1 ; a = \"q;\\\"\r\n"), -EPROTO, false},
 		{MESSAGE("1;a\r\nx\r\n1;a=b;c\r\nx\r\n1 ;\ta = \"q;\\\" \" ; d=e\r\nx\r\n0;z\r\n\r\n"), 53, true},
-		{MESSAGE("0\r\nTrailer: x\r\nOther:\r\n\r\n"), 25, true},
+		{MESSAGE("0\r\nTrailed: x\r\nOther:\r\n\r\n"), 25, true},
 		{MESSAGE("5\r\nhel"), 6, false},
 		{MESSAGE("7fffffffffffffff\r\nx"), 19, false},
 		{MESSAGE("8000000000000000\r\nx"), -EPROTO, false},
