@@ -209,6 +209,8 @@ int http1_check_framing(const struct http1_head *head, const struct http1_facts 
 		return 0;
 	if (head->minor == 0 || facts->has_content_length)
 		return -400;
+	if (!facts->chunked)
+		return -400; /* its end cannot be known, whatever the codings mean */
 	return facts->unknown_coding ? -501 : 0;
 }
 

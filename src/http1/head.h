@@ -51,7 +51,7 @@ int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct htt
 
 /*
  * Whether the body's length is told in one way only: refuses Transfer-Encoding in HTTP/1.0 or beside Content-Length,
- * and codings other than chunked (RFC 9112, 6.1 and 6.3). Returns 0, -400 or -501.
+ * codings that do not end with chunked (-400), and others before it (-501; RFC 9112, 6.1 and 6.3). Returns 0 or those.
  */
 int http1_check_framing(const struct http1_head *head, const struct http1_facts *facts);
 
