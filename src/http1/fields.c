@@ -162,6 +162,8 @@ static int take_field(const struct http1_field *field, struct http1_facts *facts
 		facts->hosts++;
 		return 0;
 	case HTTP1_EXPECT:
+		if (facts->response)
+			return 0;
 		facts->expect_continue = true;
 		return is_text(field->value, "100-continue") ? 0 : -417;
 	default: return 0;

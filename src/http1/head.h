@@ -13,6 +13,7 @@ struct http1_cursor {
 
 /* What the field lines of a head say together. */
 struct http1_facts {
+	bool response; /* where Host and Expect mean nothing */
 	struct http1_text host;
 	uint64_t content_length;
 	unsigned int hosts;

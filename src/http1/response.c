@@ -47,7 +47,7 @@ static int read_response(const char *data, size_t length, const struct http1_lim
                          enum http1_method request_method, struct http1_head *head)
 {
 	struct http1_cursor cursor = {data, data + length};
-	struct http1_facts facts = {0};
+	struct http1_facts facts = {.response = true};
 	int status = read_status_line(&cursor, head);
 
 	if (status == 1)
