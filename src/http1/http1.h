@@ -84,7 +84,8 @@ struct http1_head {
 	struct http1_text reason;
 	/* both */
 	uint8_t minor;   /* HTTP/1.minor, 0 or 1; a higher one counts as 1 (RFC 9110, 2.5) */
-	bool keep_alive; /* what the message itself says about its connection (RFC 9112, 9.3); not with HTTP1_UNTIL_CLOSE */
+	/* What the message says about its connection (RFC 9112, 9.3); not with HTTP1_UNTIL_CLOSE nor a 204 with a body. */
+	bool keep_alive;
 	bool expect_continue; /* never in an HTTP/1.0 request */
 	bool upgrade;    /* Upgrade present and named in Connection; never in an HTTP/1.0 request */
 	enum http1_framing framing;
