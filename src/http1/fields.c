@@ -216,9 +216,8 @@ int http1_check_framing(const struct http1_head *head, const struct http1_facts 
 	return facts->unknown_coding ? -501 : 0;
 }
 
-bool http1_find_end(const char *data, size_t length, bool lead, struct http1_search *search)
+bool http1_find_end(const char *data, size_t length, size_t start, struct http1_search *search)
 {
-	size_t start = lead && length >= 2 && data[0] == '\r' && data[1] == '\n' ? 2 : 0;
 	size_t from = search->scanned > start ? search->scanned : start;
 
 	while (from < length) {

@@ -57,9 +57,9 @@ int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct htt
 int http1_check_framing(const struct http1_head *head, const struct http1_facts *facts);
 
 /*
- * Looks for the end of a head: an empty line, be its line ends right or wrong. `lead` says whether an empty line at the
- * very start is passed over. Goes on where search says.
+ * Looks for the end of a head that begins at `start`: an empty line, be its line ends right or wrong. Goes on where
+ * search says.
  */
-bool http1_find_end(const char *data, size_t length, bool lead, struct http1_search *search);
+bool http1_find_end(const char *data, size_t length, size_t start, struct http1_search *search);
 
 #endif /* TAILOR_HTTP1_HEAD_H */

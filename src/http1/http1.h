@@ -103,12 +103,15 @@ struct http1_limits {
 /* Where to go on looking for the end of a head when more bytes have come; zero before the first byte of a message. */
 struct http1_search {
 	size_t scanned;
+	bool line_judged; /* the request line is whole and valid */
 };
 
 /*
  * Parses the request head at the start of data. Returns 1 and fills *ret_head; 0 when more bytes are
  * needed; or a negative HTTP status to answer with before closing (-400, -414, -417, -431, -501, -505).
- * An empty line before the request line is skipped and counted in head_bytes (RFC 9112, 2.2).
+ * Empty lines before the request line are skipped and counted in head_bytes (RFC 9112, 2.2). A request line is judged
+ * when it is whole, so that HTTP/0.9 gets its answer; the fields when all are there. A refused request leaves in
+ * ret_head->method_known what its method was: the answer to HEAD has no body.
  */
 int http1_parse_request(const char *data, size_t length, const struct http1_limits *limits, struct http1_search *search,
                         struct http1_head *ret_head);

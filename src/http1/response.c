@@ -87,7 +87,7 @@ int http1_parse_response(const char *data, size_t length, const struct http1_lim
 		status = read_response(data, visible, limits, request_method, ret_head);
 	if (status == 1)
 		return 1;
-	if (!http1_find_end(data, visible, false, search))
+	if (!http1_find_end(data, visible, 0, search))
 		return length < limits->head_bytes ? 0 : -502;
 	return status < 0 ? status : read_response(data, visible, limits, request_method, ret_head);
 }

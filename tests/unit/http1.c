@@ -132,6 +132,7 @@ static void good_requests_are_taken_at_every_split(void **state)
 		{MESSAGE("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), 1},
 		{MESSAGE("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHo"), 1},
 		{MESSAGE("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"), 1},
+		{MESSAGE("\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"), 1},
 		{MESSAGE("GET / HTTP/1.0\r\n\r\n"), 1},
 		{MESSAGE("GET / HTTP/1.2\r\n" HOST "\r\n"), 1},
 		{MESSAGE("GET /s?q={!term}a|b[1 TO%202]\"x\" HTTP/1.1\r\n" HOST "\r\n"), -400}, /* a space in it */
@@ -158,8 +159,8 @@ static void bad_requests_are_refused_alike_at_every_split(void **state)
 {
 	static const struct head_case cases[] = {
 		/* request line */
-		{MESSAGE("\r\n\r\n"), -400},
-		{MESSAGE("\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n"), -400},
+		{MESSAGE("\r\n\n"), -400},
+		{MESSAGE("\r\n\rGET / HTTP/1.1\r\n" HOST "\r\n"), -400},
 		{MESSAGE("\nGET / HTTP/1.1\r\n" HOST "\r\n"), -400},
 		{MESSAGE(" GET / HTTP/1.1\r\n" HOST "\r\n"), -400},
 		{MESSAGE("GET  / HTTP/1.1\r\n" HOST "\r\n"), -400},
