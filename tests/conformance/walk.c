@@ -53,11 +53,12 @@ static void note_head(struct walk_message *message, const struct http1_head *hea
 	message->status = head->status;
 	message->keep_alive = head->keep_alive;
 	message->body = WALK_DIGEST_EMPTY;
-	message->fields = walk_digest(WALK_DIGEST_EMPTY, facts, sizeof(facts));
+	message->lines = WALK_DIGEST_EMPTY;
 	for (size_t i = 0; i < head->field_count; i++) {
-		message->fields = digest_text(message->fields, head->field[i].name);
-		message->fields = digest_text(message->fields, head->field[i].value);
+		message->lines = digest_text(message->lines, head->field[i].name);
+		message->lines = digest_text(message->lines, head->field[i].value);
 	}
+	message->fields = walk_digest(message->lines, facts, sizeof(facts));
 }
 
 static void finish_message(struct walk *walk)

@@ -16,7 +16,8 @@
 /* What was read of one message. Digests, so that whole runs can be compared cheaply. */
 struct walk_message {
 	uint64_t start; /* of the request or status line */
-	uint64_t fields;
+	uint64_t fields; /* with all that the parser says about them */
+	uint64_t lines;  /* names and values alone */
 	uint64_t body; /* of the data, without chunk framing */
 	uint64_t body_bytes;
 	uint16_t status;
