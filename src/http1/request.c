@@ -216,7 +216,7 @@ int http1_parse_request(const char *data, size_t length, const struct http1_limi
 		return 1;
 	if (http1_find_end(data, visible, start, search))
 		return status < 0 ? status : read_request(data, start, visible, limits, ret_head);
-	if (length < limits->head_bytes && search->line_judged)
+	if (length < limits->head_bytes && (search->line_judged || start == visible))
 		return 0;
 	status = judge_line(data, start, visible, search, ret_head);
 	if (status < 0 || length < limits->head_bytes)

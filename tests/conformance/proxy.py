@@ -14,7 +14,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "integration"))
 import table
 from proxy_harness import Proxy, run, until
 
-HOSTS = b"GET /probe HTTP/1.1\r\nHost: probe\r\n\r\n"
+PROBE = b"GET /probe HTTP/1.1\r\nHost: probe\r\n\r\n"
 OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 PLACEHOLDERS = {b"{id}": rb"X-Tailor-Request-Id: [0-9a-f]{16}\r\n",
                 b"{traceparent}": rb"traceparent: 00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]\r\n"}
@@ -219,7 +219,7 @@ def check_next(case, proxy, recorder, stream, is_open):
     if not is_open:
         stream = Stream(socket.create_connection(("127.0.0.1", proxy.port)))
     with stream.socket:
-        stream.send([HOSTS])
+        stream.send([PROBE])
         status, head, body = response(stream, False)
         assert status == 200 and body == b"ok", f"the next request: {head!r}"
     after = [number for number, raw in recorder.requests if b" /probe " in raw]
