@@ -122,6 +122,7 @@ static void parse(struct worker *worker, struct client *client)
 		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
 		exchange_start(worker, client);
 	} else if (ret < 0) {
+		client->exchange.method = worker->head.method_known;
 		exchange_refuse(worker, client, (unsigned int)-ret);
 	} else if (client->eof) {
 		exchange_client_gone(worker, client);
@@ -130,11 +131,24 @@ static void parse(struct worker *worker, struct client *client)
 	}
 }
 
+/*
+ * Whether a request has begun behind the last one. Empty lines are no beginning (RFC 9112, 2.2): a client may send one
+ * behind a body, and an answer to it would be taken for that to its next request.
+ */
+static bool next_has_begun(struct client *client)
+{
+	const char *in = client->in;
+
+	while (client->in_end - client->in_start >= 2 && in[client->in_start] == '\r' && in[client->in_start + 1] == '\n')
+		client->in_start += 2;
+	return client->in_start + 1 < client->in_end || (client->in_start < client->in_end && in[client->in_start] != '\r');
+}
+
 /* Bytes behind the current request belong to the next, which began when they were read. */
 static void note_early_bytes(struct client *client, uint64_t read_ns)
 {
-	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete &&
-	    client->in_start < client->in_end && client->early_ns == 0)
+	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete && client->early_ns == 0 &&
+	    next_has_begun(client))
 		client->early_ns = read_ns;
 }
 
@@ -176,7 +190,7 @@ void client_answered(struct worker *worker, struct client *client)
 		return;
 	}
 	client->state = CLIENT_IDLE;
-	if (client->in_start < client->in_end) {
+	if (next_has_begun(client)) {
 		begin_request(worker, client, client->early_ns ? client->early_ns : tailor_clock_ns());
 	} else if (client->eof) {
 		client_close(worker, client);
@@ -210,7 +224,12 @@ static void received(struct worker *worker, struct client *client, int result)
 	}
 	client->in_end += (uint32_t)result;
 	switch (client->state) {
-	case CLIENT_IDLE: begin_request(worker, client, tailor_clock_ns()); break;
+	case CLIENT_IDLE:
+		if (next_has_begun(client))
+			begin_request(worker, client, tailor_clock_ns());
+		else
+			client_receive(worker, client);
+		break;
 	case CLIENT_HEAD:
 		parse(worker, client);
 		note_early_bytes(client, worker->now_ns);
@@ -223,7 +242,7 @@ static void received(struct worker *worker, struct client *client, int result)
 		note_early_bytes(client, worker->now_ns);
 		break;
 	case CLIENT_HELD:
-		if (client->early_ns == 0)
+		if (client->early_ns == 0 && next_has_begun(client))
 			client->early_ns = worker->now_ns;
 		client_receive(worker, client);
 		break;

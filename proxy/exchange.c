@@ -200,7 +200,8 @@ void exchange_refuse(struct worker *worker, struct client *client, unsigned int 
 	exchange->refused = true;
 	exchange->status = (uint16_t)status;
 	exchange->response_complete = true;
-	exchange->close = !exchange->keep_alive || !exchange->request_complete || worker->stopping;
+	/* An HTTP/1.0 client that is not told otherwise waits for the close. */
+	exchange->close = !exchange->keep_alive || !exchange->request_complete || exchange->minor == 0 || worker->stopping;
 	length = head_write_refusal(status, exchange->id, exchange->method == HTTP1_HEAD, exchange->close,
 	                            client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
 	if (length > 0)

@@ -92,13 +92,26 @@ static bool has_valid_parent(const struct http1_head *head)
 	const struct http1_field *parent = NULL;
 
 	for (size_t i = 0; i < head->field_count; i++) {
-		if (head->field[i].known != HTTP1_TRACEPARENT)
+		/* One that Connection names ends here. */
+		if (head->field[i].known != HTTP1_TRACEPARENT || http1_is_hop_by_hop(head, &head->field[i]))
 			continue;
 		if (parent)
 			return false;
 		parent = &head->field[i];
 	}
 	return parent && trace_parent_valid(parent->value.data, parent->value.length);
+}
+
+/* Servers are asked in origin-form (RFC 9112, 3.2.1), whatever form the client has used. */
+static void put_target(struct output *output, const struct http1_head *head)
+{
+	if (head->authority.length > 0 && head->path.length == 0 && head->method_known == HTTP1_OPTIONS) {
+		PUT(output, "*"); /* RFC 9112, 3.2.4 */
+		return;
+	}
+	if (head->authority.length > 0 && (head->path.length == 0 || head->path.data[0] != '/'))
+		PUT(output, "/");
+	put(output, head->path.data, head->path.length);
 }
 
 int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host,
@@ -110,7 +123,7 @@ int head_write_request(struct trace_source *trace, const struct http1_head *head
 
 	put(&output, head->method.data, head->method.length);
 	PUT(&output, " ");
-	put(&output, head->target.data, head->target.length);
+	put_target(&output, head);
 	PUT(&output, " HTTP/1.1\r\n");
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->field[i];
@@ -128,7 +141,10 @@ int head_write_request(struct trace_source *trace, const struct http1_head *head
 	}
 	if (!host_seen) {
 		PUT(&output, "Host: ");
-		put(&output, host, strlen(host));
+		if (head->authority.length > 0)
+			put(&output, head->authority.data, head->authority.length);
+		else
+			put(&output, host, strlen(host));
 		PUT(&output, "\r\n");
 	}
 	if (head->framing == HTTP1_LENGTH)
@@ -204,7 +220,7 @@ int head_write_interim(const struct http1_head *head, char *to, size_t size)
 
 	put_status_line(&output, head);
 	for (size_t i = 0; i < head->field_count; i++) {
-		if (!is_own_business(head, &head->field[i]))
+		if (!is_own_business(head, &head->field[i]) && !is_id_field(&head->field[i]))
 			put_field(&output, &head->field[i]);
 	}
 	PUT(&output, "\r\n");

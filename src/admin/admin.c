@@ -53,6 +53,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		return MHD_NO;
 	}
 	MHD_add_response_header(response, MHD_HTTP_HEADER_CONTENT_TYPE, reply.content_type);
+	if (reply.allow)
+		MHD_add_response_header(response, MHD_HTTP_HEADER_ALLOW, reply.allow);
 	result = MHD_queue_response(connection, reply.status, response);
 	MHD_destroy_response(response);
 	return result;

@@ -14,6 +14,7 @@ struct tailor_admin_reply {
 	unsigned int status;
 	const char *content_type;
 	char *body;
+	const char *allow; /* static: the methods that a 405 names in its Allow field; NULL: no such field */
 };
 
 /* Answers one request; called on the admin's thread, one at a time. */

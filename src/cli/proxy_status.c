@@ -217,27 +217,59 @@ static char *metrics_text(struct proxy_run *run)
 	return text;
 }
 
+#define PLAIN "text/plain; charset=utf-8"
+
+static void answer_status(struct proxy_run *run, struct tailor_admin_reply *reply)
+{
+	*reply = (struct tailor_admin_reply){.status = 200, .content_type = "application/json", .body = status_json(run)};
+}
+
+static void answer_metrics(struct proxy_run *run, struct tailor_admin_reply *reply)
+{
+	*reply = (struct tailor_admin_reply){
+		.status = 200, .content_type = "text/plain; version=0.0.4; charset=utf-8", .body = metrics_text(run)};
+}
+
+static void answer_swap(struct proxy_run *run, struct tailor_admin_reply *reply)
+{
+	int error = tailor_proxy_swap(run->proxy);
+
+	*reply = (struct tailor_admin_reply){.status = error ? 409 : 200,
+	                                     .content_type = PLAIN,
+	                                     .body = strdup(error ? "there is no other server to make active\n" : "done\n")};
+}
+
+static void answer_reload(struct proxy_run *run, struct tailor_admin_reply *reply)
+{
+	char *report = malloc(REPORT_BYTES);
+	int error = report ? proxy_reload(run, report, REPORT_BYTES) : -ENOMEM;
+
+	*reply = (struct tailor_admin_reply){.status = error ? 409 : 200, .content_type = PLAIN, .body = report};
+}
+
 void proxy_status_answer(void *context, const char *method, const char *path, struct tailor_admin_reply *ret_reply)
 {
-	struct proxy_run *run = context;
-	int is_get = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+	static const struct {
+		const char *path, *method, *allow;
+		void (*answer)(struct proxy_run *run, struct tailor_admin_reply *reply);
+	} resources[] = {
+		{"/status", "GET", "GET, HEAD", answer_status},
+		{"/metrics", "GET", "GET, HEAD", answer_metrics},
+		{"/swap", "POST", "POST", answer_swap},
+		{"/reload", "POST", "POST", answer_reload},
+	};
+	const char *seen = strcmp(method, "HEAD") == 0 ? "GET" : method;
 
-	if (is_get && strcmp(path, "/status") == 0) {
-		*ret_reply = (struct tailor_admin_reply){200, "application/json", status_json(run)};
-	} else if (is_get && strcmp(path, "/metrics") == 0) {
-		*ret_reply = (struct tailor_admin_reply){200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(run)};
-	} else if (strcmp(path, "/swap") == 0 && strcmp(method, "POST") == 0) {
-		int error = tailor_proxy_swap(run->proxy);
-
-		*ret_reply = (struct tailor_admin_reply){error ? 409 : 200, "text/plain; charset=utf-8",
-		                                         strdup(error ? "there is no other server to make active\n" : "done\n")};
-	} else if (strcmp(path, "/reload") == 0 && strcmp(method, "POST") == 0) {
-		char *report = malloc(REPORT_BYTES);
-		int error = report ? proxy_reload(run, report, REPORT_BYTES) : -ENOMEM;
-
-		*ret_reply = (struct tailor_admin_reply){error ? 409 : 200, "text/plain; charset=utf-8", report};
-	} else {
-		*ret_reply = (struct tailor_admin_reply){404, "text/plain; charset=utf-8",
-		                                         strdup("GET /status (JSON), GET /metrics (Prometheus text), POST /swap, POST /reload\n")};
+	*ret_reply = (struct tailor_admin_reply){.status = 404, .content_type = PLAIN};
+	for (size_t i = 0; i < sizeof(resources) / sizeof(resources[0]); i++) {
+		if (strcmp(path, resources[i].path) != 0)
+			continue;
+		if (strcmp(seen, resources[i].method) == 0) {
+			resources[i].answer(context, ret_reply);
+			return;
+		}
+		ret_reply->status = 405;
+		ret_reply->allow = resources[i].allow;
 	}
+	ret_reply->body = strdup("GET /status (JSON), GET /metrics (Prometheus text), POST /swap, POST /reload\n");
 }

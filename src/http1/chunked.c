@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "http1/characters.h"
+#include "http1/head.h"
 
 #define SIZE_LINE_BYTES 4096
 #define TRAILER_BYTES 8192
@@ -92,17 +93,50 @@ static enum chunked_state take_extension(enum chunked_state state, char byte)
 	}
 }
 
-static enum chunked_state take_trailer(enum chunked_state state, char byte)
+static enum chunked_state take_trailer_name(struct http1_chunked *chunked, char byte)
 {
+	if (!http1_is(byte, HTTP1_IS_TOKEN))
+		return BROKEN;
+	/* One more than a known name has is none. */
+	if (chunked->name_length < sizeof(chunked->name))
+		chunked->name[chunked->name_length] = byte;
+	if (chunked->name_length <= sizeof(chunked->name))
+		chunked->name_length++;
+	return TRAILER_NAME;
+}
+
+static bool may_trail(const struct http1_chunked *chunked)
+{
+	if (chunked->name_length > sizeof(chunked->name))
+		return true;
+	switch (http1_known_field((struct http1_text){chunked->name, chunked->name_length})) {
+	case HTTP1_CONNECTION:
+	case HTTP1_CONTENT_LENGTH:
+	case HTTP1_TRANSFER_ENCODING:
+	case HTTP1_HOST:
+	case HTTP1_EXPECT:
+	case HTTP1_UPGRADE:
+	case HTTP1_KEEP_ALIVE:
+	case HTTP1_PROXY_CONNECTION:
+	case HTTP1_TE:
+	case HTTP1_TRAILER:
+	case HTTP1_HTTP2_SETTINGS: return false;
+	default: return true;
+	}
+}
+
+static enum chunked_state take_trailer(struct http1_chunked *chunked, char byte)
+{
+	enum chunked_state state = (enum chunked_state)chunked->state;
+
 	switch (state) {
 	case TRAILER_FIRST:
-		if (byte == '\r')
-			return LAST_FEED;
-		return http1_is(byte, HTTP1_IS_TOKEN) ? TRAILER_NAME : BROKEN;
+		chunked->name_length = 0;
+		return byte == '\r' ? LAST_FEED : take_trailer_name(chunked, byte);
 	case TRAILER_NAME:
 		if (byte == ':')
-			return TRAILER_VALUE;
-		return http1_is(byte, HTTP1_IS_TOKEN) ? TRAILER_NAME : BROKEN;
+			return may_trail(chunked) ? TRAILER_VALUE : BROKEN;
+		return take_trailer_name(chunked, byte);
 	case TRAILER_VALUE:
 		if (byte == '\r')
 			return TRAILER_FEED;
@@ -139,7 +173,7 @@ static enum chunked_state take_byte(struct http1_chunked *chunked, char byte)
 	case SIZE_FEED: return take_size_feed(chunked, byte);
 	case DATA_RETURN: return byte == '\r' ? DATA_FEED : BROKEN;
 	case DATA_FEED: return byte == '\n' ? SIZE_FIRST : BROKEN;
-	default: return state >= TRAILER_FIRST ? take_trailer(state, byte) : take_extension(state, byte);
+	default: return state >= TRAILER_FIRST ? take_trailer(chunked, byte) : take_extension(state, byte);
 	}
 }
 

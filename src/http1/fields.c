@@ -56,7 +56,7 @@ bool http1_is_value(const char *data, size_t length)
 }
 
 /* By length and first letter there is at most one candidate, or two. */
-static enum http1_known known_field(struct http1_text name)
+enum http1_known http1_known_field(struct http1_text name)
 {
 #define CANDIDATE(text, known)                                                                                         \
 	if (http1_same(name.data, text, sizeof(text) - 1))                                                             \
@@ -74,6 +74,7 @@ static enum http1_known known_field(struct http1_text name)
 	case 10 << 8 | 't': CANDIDATE("tracestate", HTTP1_TRACESTATE); break;
 	case 11 << 8 | 't': CANDIDATE("traceparent", HTTP1_TRACEPARENT); break;
 	case 12 << 8 | 'x': CANDIDATE("x-request-id", HTTP1_X_REQUEST_ID); break;
+	case 14 << 8 | 'h': CANDIDATE("http2-settings", HTTP1_HTTP2_SETTINGS); break;
 	case 14 << 8 | 'c': CANDIDATE("content-length", HTTP1_CONTENT_LENGTH); break;
 	case 16 << 8 | 'p': CANDIDATE("proxy-connection", HTTP1_PROXY_CONNECTION); break;
 	case 17 << 8 | 't': CANDIDATE("transfer-encoding", HTTP1_TRANSFER_ENCODING); break;
@@ -161,6 +162,8 @@ static int take_field(const struct http1_field *field, struct http1_facts *facts
 		facts->hosts++;
 		return 0;
 	case HTTP1_EXPECT:
+		if (facts->response)
+			return 0;
 		facts->expect_continue = true;
 		return is_text(field->value, "100-continue") ? 0 : -417;
 	default: return 0;
@@ -194,7 +197,7 @@ int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct htt
 			return -431;
 		field->name = (struct http1_text){line.data, name};
 		field->value = http1_trim(line.data + name + 1, line.data + line.length);
-		field->known = known_field(field->name);
+		field->known = (uint8_t)http1_known_field(field->name);
 		status = take_field(field, facts);
 		if (status < 0)
 			return status;
@@ -208,12 +211,13 @@ int http1_check_framing(const struct http1_head *head, const struct http1_facts 
 		return 0;
 	if (head->minor == 0 || facts->has_content_length)
 		return -400;
+	if (!facts->chunked)
+		return -400; /* its end cannot be known, whatever the codings mean */
 	return facts->unknown_coding ? -501 : 0;
 }
 
-bool http1_find_end(const char *data, size_t length, bool lead, struct http1_search *search)
+bool http1_find_end(const char *data, size_t length, size_t start, struct http1_search *search)
 {
-	size_t start = lead && length >= 2 && data[0] == '\r' && data[1] == '\n' ? 2 : 0;
 	size_t from = search->scanned > start ? search->scanned : start;
 
 	while (from < length) {
@@ -256,7 +260,8 @@ bool http1_is_hop_by_hop(const struct http1_head *head, const struct http1_field
 	case HTTP1_KEEP_ALIVE:
 	case HTTP1_TE:
 	case HTTP1_TRANSFER_ENCODING:
-	case HTTP1_UPGRADE: return true;
+	case HTTP1_UPGRADE:
+	case HTTP1_HTTP2_SETTINGS: return true;
 	/* Meant for everyone: "Connection: content-length" must not make the next server read a body as a request. */
 	case HTTP1_CONTENT_LENGTH:
 	case HTTP1_HOST: return false;

@@ -13,6 +13,7 @@ struct http1_cursor {
 
 /* What the field lines of a head say together. */
 struct http1_facts {
+	bool response; /* where Host and Expect mean nothing */
 	struct http1_text host;
 	uint64_t content_length;
 	unsigned int hosts;
@@ -39,6 +40,9 @@ int http1_read_line(struct http1_cursor *cursor, struct http1_text *ret_line);
  */
 int http1_read_version(const char *text, size_t length, uint8_t *ret_minor);
 
+/* Which of the known fields has this name, of 1 byte or more. */
+enum http1_known http1_known_field(struct http1_text name);
+
 /* Whether all bytes are field-vchar, SP or HTAB (RFC 9110, 5.5). */
 bool http1_is_value(const char *data, size_t length);
 
@@ -48,14 +52,14 @@ int http1_read_fields(struct http1_cursor *cursor, size_t fields_max, struct htt
 
 /*
  * Whether the body's length is told in one way only: refuses Transfer-Encoding in HTTP/1.0 or beside Content-Length,
- * and codings other than chunked (RFC 9112, 6.1 and 6.3). Returns 0, -400 or -501.
+ * codings that do not end with chunked (-400), and others before it (-501; RFC 9112, 6.1 and 6.3). Returns 0 or those.
  */
 int http1_check_framing(const struct http1_head *head, const struct http1_facts *facts);
 
 /*
- * Looks for the end of a head: an empty line, be its line ends right or wrong. `lead` says whether an empty line at the
- * very start is passed over. Goes on where search says.
+ * Looks for the end of a head that begins at `start`: an empty line, be its line ends right or wrong. Goes on where
+ * search says.
  */
-bool http1_find_end(const char *data, size_t length, bool lead, struct http1_search *search);
+bool http1_find_end(const char *data, size_t length, size_t start, struct http1_search *search);
 
 #endif /* TAILOR_HTTP1_HEAD_H */

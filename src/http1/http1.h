@@ -43,7 +43,11 @@ enum http1_known {
 	HTTP1_X_REQUEST_ID,
 	HTTP1_DATE,
 	HTTP1_SERVER,
+	HTTP1_HTTP2_SETTINGS,
 };
+
+/* The longest name among them. */
+#define HTTP1_KNOWN_BYTES 17
 
 enum http1_method {
 	HTTP1_METHOD_OTHER = 0,
@@ -72,13 +76,16 @@ struct http1_head {
 	/* request */
 	struct http1_text method;
 	struct http1_text target;
+	struct http1_text authority; /* of a target in absolute-form (RFC 9112, 3.2.2), the same as Host; else empty */
+	struct http1_text path;      /* the target behind its authority: path and query, possibly empty */
 	enum http1_method method_known;
 	/* response */
 	uint16_t status;
 	struct http1_text reason;
 	/* both */
 	uint8_t minor;   /* HTTP/1.minor, 0 or 1; a higher one counts as 1 (RFC 9110, 2.5) */
-	bool keep_alive; /* what the message itself says about its connection (RFC 9112, 9.3); not with HTTP1_UNTIL_CLOSE */
+	/* What the message says about its connection (RFC 9112, 9.3); not with HTTP1_UNTIL_CLOSE nor a 204 with a body. */
+	bool keep_alive;
 	bool expect_continue; /* never in an HTTP/1.0 request */
 	bool upgrade;    /* Upgrade present and named in Connection; never in an HTTP/1.0 request */
 	enum http1_framing framing;
@@ -96,12 +103,15 @@ struct http1_limits {
 /* Where to go on looking for the end of a head when more bytes have come; zero before the first byte of a message. */
 struct http1_search {
 	size_t scanned;
+	bool line_judged; /* the request line is whole and valid */
 };
 
 /*
  * Parses the request head at the start of data. Returns 1 and fills *ret_head; 0 when more bytes are
  * needed; or a negative HTTP status to answer with before closing (-400, -414, -417, -431, -501, -505).
- * An empty line before the request line is skipped and counted in head_bytes (RFC 9112, 2.2).
+ * Empty lines before the request line are skipped and counted in head_bytes (RFC 9112, 2.2). A request line is judged
+ * when it is whole, so that HTTP/0.9 gets its answer; the fields when all are there. A refused request leaves in
+ * ret_head->method_known what its method was: the answer to HEAD has no body.
  */
 int http1_parse_request(const char *data, size_t length, const struct http1_limits *limits, struct http1_search *search,
                         struct http1_head *ret_head);
@@ -114,13 +124,17 @@ int http1_parse_response(const char *data, size_t length, const struct http1_lim
                          enum http1_method request_method, struct http1_head *ret_head);
 
 /*
- * Follows a chunked body (RFC 9112, 7.1) without changing it. State zeroed at the body's start.
+ * Follows a chunked body (RFC 9112, 7.1) without changing it. State zeroed at the body's start. Trailer fields about
+ * framing, routing or the connection make it invalid (RFC 9110, 6.5.1): a reader that merges trailers into the head
+ * would see another message.
  */
 struct http1_chunked {
 	uint64_t left; /* in the current chunk */
 	uint32_t line; /* bytes of the current size line, at most 4096, or of the trailer section, at most 8192 */
 	uint8_t state;
 	bool trailer_started;
+	uint8_t name_length; /* of the trailer field at hand, as far as it matters */
+	char name[HTTP1_KNOWN_BYTES];
 };
 
 /*
@@ -135,7 +149,8 @@ uint64_t http1_chunked_data(const struct http1_chunked *chunked);
 bool http1_list_has(struct http1_text value, const char *token);
 
 /*
- * 1 when the field must not be forwarded: hop-by-hop by RFC 9110, 7.6.1, or named by a Connection field of this head.
+ * 1 when the field must not be forwarded: hop-by-hop by RFC 9110, 7.6.1 (HTTP2-Settings by RFC 7540, 3.2.1), or named
+ * by a Connection field of this head.
  * Transfer-Encoding is one of them: who passes a chunked body on unchanged writes "Transfer-Encoding: chunked" himself.
  * Content-Length and Host never are, whatever Connection names.
  */

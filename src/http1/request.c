@@ -109,7 +109,8 @@ static int read_request_line(struct http1_cursor *cursor, struct http1_head *hea
 	start = ++at;
 	while (at < end && http1_is(*at, HTTP1_IS_TARGET))
 		at++;
-	head->target = (struct http1_text){start, (size_t)(at - start)};
+	head->target = head->path = (struct http1_text){start, (size_t)(at - start)};
+	head->authority = (struct http1_text){start, 0};
 	if (head->target.length == 0 || at == end || *at != ' ')
 		return -400;
 	at++;
@@ -121,7 +122,7 @@ static int read_request_line(struct http1_cursor *cursor, struct http1_head *hea
 }
 
 /* The target's form against the method and Host (RFC 9112, 3.2). */
-static int check_target(const struct http1_head *head, const struct http1_facts *facts)
+static int check_target(struct http1_head *head, const struct http1_facts *facts)
 {
 	struct http1_text authority;
 
@@ -141,18 +142,19 @@ static int check_target(const struct http1_head *head, const struct http1_facts 
 	if (facts->hosts == 1 &&
 	    (authority.length != facts->host.length || !http1_same(authority.data, facts->host.data, authority.length)))
 		return -400;
+	head->authority = authority;
+	head->path.data = authority.data + authority.length;
+	head->path.length = (size_t)(head->target.data + head->target.length - head->path.data);
 	return 0;
 }
 
-static int read_request(const char *data, size_t length, const struct http1_limits *limits, struct http1_head *head)
+static int read_request(const char *data, size_t start, size_t length, const struct http1_limits *limits,
+                        struct http1_head *head)
 {
-	struct http1_cursor cursor = {data, data + length};
+	struct http1_cursor cursor = {data + start, data + length};
 	struct http1_facts facts = {0};
-	int status;
+	int status = read_request_line(&cursor, head);
 
-	if (length >= 2 && data[0] == '\r' && data[1] == '\n')
-		cursor.at += 2;
-	status = read_request_line(&cursor, head);
 	if (status != 1)
 		return status;
 	status = http1_read_fields(&cursor, limits->fields, head, &facts);
@@ -178,26 +180,47 @@ static int read_request(const char *data, size_t length, const struct http1_limi
 	return 1;
 }
 
-/* 414 when not even the request line has an end within the limit. */
-static int too_long(const char *data, size_t length)
+/* The request line alone, once it is whole. Returns 0, or why the request is refused. */
+static int judge_line(const char *data, size_t start, size_t length, struct http1_search *search,
+                      struct http1_head *head)
 {
-	size_t lead = length >= 2 && data[0] == '\r' && data[1] == '\n' ? 2 : 0;
+	struct http1_cursor cursor = {data + start, data + length};
+	int status = read_request_line(&cursor, head);
 
-	return memchr(data + lead, '\n', length - lead) ? -431 : -414;
+	search->line_judged = status == 1;
+	return status < 0 ? status : 0;
+}
+
+/* How many bytes of empty lines there are before the request line. */
+static size_t empty_lines(const char *data, size_t length)
+{
+	size_t at = 0;
+
+	while (length - at >= 2 && data[at] == '\r' && data[at + 1] == '\n')
+		at += 2;
+	return at;
 }
 
 int http1_parse_request(const char *data, size_t length, const struct http1_limits *limits, struct http1_search *search,
                         struct http1_head *ret_head)
 {
 	size_t visible = length < limits->head_bytes ? length : limits->head_bytes;
+	size_t start = empty_lines(data, visible);
 	int status = 0;
 
+	ret_head->method_known = HTTP1_METHOD_OTHER;
 	/* The usual head is there at once. One that came in parts is read when its end has come, not at each part. */
 	if (search->scanned == 0 && visible > 0)
-		status = read_request(data, visible, limits, ret_head);
+		status = read_request(data, start, visible, limits, ret_head);
 	if (status == 1)
 		return 1;
-	if (!http1_find_end(data, visible, true, search))
-		return length < limits->head_bytes ? 0 : too_long(data, visible);
-	return status < 0 ? status : read_request(data, visible, limits, ret_head);
+	if (http1_find_end(data, visible, start, search))
+		return status < 0 ? status : read_request(data, start, visible, limits, ret_head);
+	if (length < limits->head_bytes && (search->line_judged || start == visible))
+		return 0;
+	status = judge_line(data, start, visible, search, ret_head);
+	if (status < 0 || length < limits->head_bytes)
+		return status;
+	/* Too long: the request line alone, or the fields. */
+	return search->line_judged ? -431 : -414;
 }

@@ -47,8 +47,9 @@ static int read_response(const char *data, size_t length, const struct http1_lim
                          enum http1_method request_method, struct http1_head *head)
 {
 	struct http1_cursor cursor = {data, data + length};
-	struct http1_facts facts = {0};
+	struct http1_facts facts = {.response = true};
 	int status = read_status_line(&cursor, head);
+	bool announced;
 
 	if (status == 1)
 		status = http1_read_fields(&cursor, limits->fields, head, &facts);
@@ -56,12 +57,19 @@ static int read_response(const char *data, size_t length, const struct http1_lim
 		return status < 0 ? -502 : 0;
 	if (http1_check_framing(head, &facts) < 0)
 		return -502;
+	announced = facts.has_transfer_encoding || facts.content_length > 0;
+	/* Its bytes would be read as the final response. */
+	if (head->status < 200 && announced)
+		return -502;
 	head->method = (struct http1_text){NULL, 0};
-	head->target = (struct http1_text){NULL, 0};
+	head->target = head->authority = head->path = (struct http1_text){NULL, 0};
 	head->method_known = HTTP1_METHOD_OTHER;
 	head->framing = response_framing(head, &facts, request_method);
 	head->content_length = head->framing == HTTP1_LENGTH ? facts.content_length : 0;
 	head->keep_alive = !facts.close && (head->minor >= 1 || facts.keep_alive) && head->framing != HTTP1_UNTIL_CLOSE;
+	/* The body that it must not have may yet come, and must not meet the next request (RFC 9110, 8.6). */
+	if (head->status == 204 && announced)
+		head->keep_alive = false;
 	head->expect_continue = false;
 	head->upgrade = facts.upgrade && facts.upgrade_named;
 	head->head_bytes = (size_t)(cursor.at - data);
@@ -79,7 +87,7 @@ int http1_parse_response(const char *data, size_t length, const struct http1_lim
 		status = read_response(data, visible, limits, request_method, ret_head);
 	if (status == 1)
 		return 1;
-	if (!http1_find_end(data, visible, false, search))
+	if (!http1_find_end(data, visible, 0, search))
 		return length < limits->head_bytes ? 0 : -502;
 	return status < 0 ? status : read_response(data, visible, limits, request_method, ret_head);
 }

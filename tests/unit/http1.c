@@ -132,6 +132,7 @@ static void good_requests_are_taken_at_every_split(void **state)
 		{MESSAGE("GET / HTTP/1.1\r\nHost: a\r\n\r\n"), 1},
 		{MESSAGE("GET / HTTP/1.1\r\nHost: a\r\n\r\nGET /next HTTP/1.1\r\nHo"), 1},
 		{MESSAGE("\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"), 1},
+		{MESSAGE("\r\n\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"), 1},
 		{MESSAGE("GET / HTTP/1.0\r\n\r\n"), 1},
 		{MESSAGE("GET / HTTP/1.2\r\n" HOST "\r\n"), 1},
 		{MESSAGE("GET /s?q={!term}a|b[1 TO%202]\"x\" HTTP/1.1\r\n" HOST "\r\n"), -400}, /* a space in it */
@@ -158,8 +159,8 @@ static void bad_requests_are_refused_alike_at_every_split(void **state)
 {
 	static const struct head_case cases[] = {
 		/* request line */
-		{MESSAGE("\r\n\r\n"), -400},
-		{MESSAGE("\r\n\r\nGET / HTTP/1.1\r\n" HOST "\r\n"), -400},
+		{MESSAGE("\r\n\n"), -400},
+		{MESSAGE("\r\n\rGET / HTTP/1.1\r\n" HOST "\r\n"), -400},
 		{MESSAGE("\nGET / HTTP/1.1\r\n" HOST "\r\n"), -400},
 		{MESSAGE(" GET / HTTP/1.1\r\n" HOST "\r\n"), -400},
 		{MESSAGE("GET  / HTTP/1.1\r\n" HOST "\r\n"), -400},
@@ -261,10 +262,10 @@ static void bad_requests_are_refused_alike_at_every_split(void **state)
 		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked;a=b\r\n\r\n"), -400},
 		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: \"chunked\"\r\n\r\n"), -400},
 		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: chunked x\r\n\r\n"), -400},
-		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n"), -501},
+		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: xchunked\r\n\r\n"), -400},
 		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip, chunked\r\n\r\n"), -501},
 		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: gzip;q=1\r\nTransfer-Encoding: chunked\r\n\r\n"), -501},
-		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\n"), -501},
+		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Transfer-Encoding: identity\r\n\r\n"), -400},
 		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Expect: 200-ok\r\n\r\n"), -417},
 		{MESSAGE("POST / HTTP/1.1\r\n" HOST "Expect: 100-continue, x\r\n\r\n"), -417},
 		/* one field more than the limit */
@@ -414,6 +415,7 @@ static void every_known_field_is_recognized_in_any_case_and_no_neighbour_of_it(v
 		{"X-Request-Id", HTTP1_X_REQUEST_ID},
 		{"Date", HTTP1_DATE},
 		{"Server", HTTP1_SERVER},
+		{"HTTP2-Settings", HTTP1_HTTP2_SETTINGS},
 		{"Content-Lengti", HTTP1_OTHER},
 		{"Tf", HTTP1_OTHER},
 		{"Hosu", HTTP1_OTHER},
@@ -556,7 +558,7 @@ static void chunked_bodies_end_where_they_end_at_every_split(void **state)
 		{MESSAGE("00a\r\n0123456789\r\nA\r\n0123456789\r\n0\r\n\r\n"), 37, true},
 		{MESSAGE("1;a\r\nx\r\n1;a=b\r\nx\r\n1 ; a = \"q;\\\"\r\n"), -EPROTO, false},
 		{MESSAGE("1;a\r\nx\r\n1;a=b;c\r\nx\r\n1 ;\ta = \"q;\\\" \" ; d=e\r\nx\r\n0;z\r\n\r\n"), 53, true},
-		{MESSAGE("0\r\nTrailer: x\r\nOther:\r\n\r\n"), 25, true},
+		{MESSAGE("0\r\nTrailed: x\r\nOther:\r\n\r\n"), 25, true},
 		{MESSAGE("5\r\nhel"), 6, false},
 		{MESSAGE("7fffffffffffffff\r\nx"), 19, false},
 		{MESSAGE("8000000000000000\r\nx"), -EPROTO, false},
