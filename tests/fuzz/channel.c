@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A channel that somebody else writes, as every JVM's is: the input is its memory, a head and 64-byte slots. Proves: the
- * reader stays inside it, takes each position once, and gives events of the window in the order of time with texts that
- * end; and that it ends. (How it fares while a producer writes is tested in tests/unit/channel.c.)
+ * A channel that somebody else writes, as every JVM's is: the input is its memory, a head and 64-byte slots. Proves:
+ * the reader stays inside it, takes each position once, and gives events of the window in the order of time with texts
+ * that end; and that it ends. (How it fares while a producer writes is tested in tests/unit/channel.c.)
  */
 #include <tailor/channel.h>
 
@@ -23,7 +23,8 @@ static void check_harvest(const struct tailor_harvest *harvest, size_t slots)
 		require(entry->event.kind != TAILOR_EVENT_TEXT && entry->event.pid != 4711);
 		require(entry->event.time_ns >= FROM_NS - BEFORE_NS && entry->event.time_ns <= TO_NS);
 		require(i == 0 || entry->event.time_ns >= entry[-1].event.time_ns);
-		require(!entry->text || (entry->event.texts > 0 && strlen(entry->text) <= TAILOR_TEXTS_MAX * TAILOR_TEXT_BYTES));
+		require(!entry->text ||
+		        (entry->event.texts > 0 && strlen(entry->text) <= TAILOR_TEXTS_MAX * TAILOR_TEXT_BYTES));
 	}
 	for (size_t i = 0; i < harvest->loss_count; i++)
 		require(harvest->losses[i].events > 0 && harvest->losses[i].events <= slots + 1);
@@ -47,8 +48,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(head, data, sizeof(*head));
 	memcpy(slot, data + sizeof(*head), slots * sizeof(*slot));
 	for (int round = 0; round < 2; round++) {
-		const struct tailor_source source = {
-		        .channel = {head, slot, slots - 1}, .name = "jvm:a", .own_pid = 4711, .pid = 12, .before_ns = BEFORE_NS};
+		const struct tailor_source source = {.channel = {head, slot, slots - 1},
+		                                     .name = "jvm:a",
+		                                     .own_pid = 4711,
+		                                     .pid = 12,
+		                                     .before_ns = BEFORE_NS};
 
 		require(tailor_harvest_read(&harvest, &source, 1, FROM_NS, TO_NS) == 0);
 		check_harvest(&harvest, slots);

@@ -77,7 +77,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(follow(text, size, 0, first, &first_count, &done_in_parts) == whole);
 	for (size_t i = 0; i < 2; i++) {
 		require(follow(text, size, seeds[i], bytes, &count, &done_in_parts) == whole && done == done_in_parts);
-		/* A part that reaches from a size line into data holds data that is not counted: only single bytes tell all. */
+		/* A part that reaches from a size line into data holds data that is not counted: only single bytes tell
+		 * all. */
 		require(count <= first_count);
 	}
 	if (whole > 0)

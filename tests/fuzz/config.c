@@ -39,7 +39,8 @@ static void check_accepted(const struct tailor_config *config)
 	require(config->timelines_path[0] && memchr(config->timelines_path, '\0', TAILOR_CONFIG_PATH_BYTES));
 	require(config->timelines_bytes_max >= 1 << 20);
 	require(!config->has_admin || tailor_address_is_local(&config->admin));
-	require(!config->has_agent || (config->agent_socket[0] && strlen(config->agent_socket) < sizeof(((struct sockaddr_un *)0)->sun_path)));
+	require(!config->has_agent || (config->agent_socket[0] &&
+	                               strlen(config->agent_socket) < sizeof(((struct sockaddr_un *)0)->sun_path)));
 	require(config->head_bytes_max >= 1024 && config->head_bytes_max <= 64 << 10);
 	require(config->trace <= TAILOR_CONFIG_TRACE_REQUIRED);
 	require(config->events_per_cpu > 0 && (config->events_per_cpu & (config->events_per_cpu - 1)) == 0);
@@ -54,7 +55,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	/* YAML's line ends, counted generously: CR, LF, and NEL, LS, PS by their last bytes. */
 	for (size_t i = 0; i < size; i++)
-		first.lines += data[i] == '\n' || data[i] == '\r' || data[i] == 0x85 || data[i] == 0xa8 || data[i] == 0xa9;
+		first.lines +=
+		        data[i] == '\n' || data[i] == '\r' || data[i] == 0x85 || data[i] == 0xa8 || data[i] == 0xa9;
 	second = first;
 	error = tailor_config_load(path, &config, take_complaint, &first);
 	require(error <= 0 && (error == 0) == (first.count == 0));

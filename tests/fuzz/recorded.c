@@ -16,7 +16,8 @@ static void check_request(const struct tailor_load_request *request)
 	require(http1_parse_request(request->bytes, request->length, &limits, &search, &head) == 1);
 	require(head.framing != HTTP1_CHUNKED && head.head_bytes + head.content_length == request->length);
 	require(head.method_known == request->method);
-	require(head.target.length == strlen(request->path) && memcmp(head.target.data, request->path, head.target.length) == 0);
+	require(head.target.length == strlen(request->path) &&
+	        memcmp(head.target.data, request->path, head.target.length) == 0);
 }
 
 static void check_plan(const struct tailor_load_plan *plan, size_t lines)
@@ -39,7 +40,8 @@ static void check_plan(const struct tailor_load_plan *plan, size_t lines)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char *const headers[] = {"X-Test: 1"};
-	const struct tailor_load_common common = {.host = "127.0.0.1:80", .method = "GET", .headers = headers, .header_count = 1};
+	const struct tailor_load_common common = {
+	        .host = "127.0.0.1:80", .method = "GET", .headers = headers, .header_count = 1};
 	const char *path = fuzz_file(data, size);
 	struct tailor_load_plan plans[2] = {0};
 	char error[TAILOR_LOAD_ERROR_BYTES];
@@ -57,9 +59,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		else
 			check_plan(&plans[i], lines);
 	}
-	require(ret[0] == ret[1] && plans[0].count == plans[1].count && plans[0].recorded_count == plans[1].recorded_count);
+	require(ret[0] == ret[1] && plans[0].count == plans[1].count &&
+	        plans[0].recorded_count == plans[1].recorded_count);
 	for (size_t i = 0; ret[0] == 0 && i < plans[0].recorded_count; i++)
-		require(plans[0].recorded[i].offset_ns == plans[1].recorded[i].offset_ns && plans[0].recorded[i].request == plans[1].recorded[i].request);
+		require(plans[0].recorded[i].offset_ns == plans[1].recorded[i].offset_ns &&
+		        plans[0].recorded[i].request == plans[1].recorded[i].request);
 	tailor_load_plan_free(&plans[0]);
 	tailor_load_plan_free(&plans[1]);
 	return 0;

@@ -8,7 +8,8 @@
 #include "http1/http1.h"
 #include "proxy/head.h"
 
-static int parse(const char *data, size_t size, const struct http1_limits *limits, uint32_t seed, struct http1_head *head)
+static int parse(const char *data, size_t size, const struct http1_limits *limits, uint32_t seed,
+                 struct http1_head *head)
 {
 	struct http1_search search = {0};
 	size_t length = 0;
@@ -43,7 +44,8 @@ static void check_head(const struct http1_head *head, const char *data, size_t s
 		require(head->field[i].name.length > 0);
 		require_inside(head->field[i].name, data, head->head_bytes);
 		require_inside(value, data, head->head_bytes);
-		require(value.length == 0 || (!strchr(" \t", value.data[0]) && !strchr(" \t", value.data[value.length - 1])));
+		require(value.length == 0 ||
+		        (!strchr(" \t", value.data[0]) && !strchr(" \t", value.data[value.length - 1])));
 	}
 }
 
@@ -75,7 +77,8 @@ static void check_forwarded(const struct http1_head *head)
 		for (size_t i = 0; i < again.field_count; i++) {
 			hosts += again.field[i].known == HTTP1_HOST;
 			require(again.field[i].known != HTTP1_CONNECTION);
-			require(!http1_is_hop_by_hop(&again, &again.field[i]) || again.field[i].known == HTTP1_TRANSFER_ENCODING);
+			require(!http1_is_hop_by_hop(&again, &again.field[i]) ||
+			        again.field[i].known == HTTP1_TRANSFER_ENCODING);
 		}
 		require(hosts == 1);
 		require(head_write_request(&trace, &again, 0xa2, "-", second, room + HEAD_ADDED_BYTES) == length);

@@ -48,7 +48,8 @@ static void check_head(const struct http1_head *head, const char *data, size_t s
 static void check_forwarded(const struct http1_head *head, enum http1_method method, uint8_t minor)
 {
 	static const struct http1_limits wide = {.head_bytes = 8192, .fields = HTTP1_FIELDS_MAX};
-	struct exchange exchange = {.id = 0xa1, .method = method, .minor = minor, .response_framing = head->framing, .close = minor == 0};
+	struct exchange exchange = {
+	        .id = 0xa1, .method = method, .minor = minor, .response_framing = head->framing, .close = minor == 0};
 	enum http1_framing expected = head->framing;
 	char to[4096 + HEAD_ADDED_BYTES];
 	struct http1_search search = {0};

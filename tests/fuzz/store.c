@@ -104,7 +104,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			length = left;
 			store_u32(mended + at, (uint32_t)length);
 		}
-		store_u32(mended + at + 4, crc32c(crc32c(0, mended + at, 4), mended + at + RECORD_HEADER_BYTES, length));
+		store_u32(mended + at + 4,
+		          crc32c(crc32c(0, mended + at, 4), mended + at + RECORD_HEADER_BYTES, length));
 		at += RECORD_HEADER_BYTES + length;
 	}
 	read_image(mended, size);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client's whole connection: head, body, next head, as the proxy walks it. Proves that there is one way to read it: the
- * same requests with the same bodies however the bytes came; and that what is forwarded, walked as the server will walk
- * it, is these requests again, no more and no fewer. A difference would be a way to smuggle a request through.
+ * A client's whole connection: head, body, next head, as the proxy walks it. Proves that there is one way to read it:
+ * the same requests with the same bodies however the bytes came; and that what is forwarded, walked as the server will
+ * walk it, is these requests again, no more and no fewer. A difference would be a way to smuggle a request through.
  */
 #include "fuzz.h"
 #include "http1/http1.h"
@@ -22,7 +22,7 @@ struct seen {
 struct story {
 	struct seen seen[REQUESTS_MAX];
 	size_t count;
-	int verdict; /* the status of a refusal; 0: more bytes are wanted, or there were too many requests */
+	int verdict;   /* the status of a refusal; 0: more bytes are wanted, or there were too many requests */
 	FILE *forward; /* NULL: not wanted */
 };
 
@@ -38,7 +38,8 @@ static void forward_head(struct story *story, const struct http1_head *head)
 }
 
 /* Takes a body's bytes off what is there. Returns how many, or -1 for a refusal. */
-static int64_t take_body(struct seen *seen, const struct http1_head *head, struct http1_chunked *chunked, const char *data, size_t length)
+static int64_t take_body(struct seen *seen, const struct http1_head *head, struct http1_chunked *chunked,
+                         const char *data, size_t length)
 {
 	int64_t taken = (int64_t)length;
 	bool done = false;
@@ -71,7 +72,8 @@ static void walk(const char *data, size_t size, uint32_t seed, struct story *sto
 			story->verdict = http1_parse_request(data + start, end - start, &limits, &search, &head);
 			if (story->verdict == 1) {
 				seen = &story->seen[story->count++];
-				snprintf(seen->method, sizeof(seen->method), "%.*s", (int)head.method.length, head.method.data);
+				snprintf(seen->method, sizeof(seen->method), "%.*s", (int)head.method.length,
+				         head.method.data);
 				seen->target = fuzz_seed((const uint8_t *)head.target.data, head.target.length);
 				forward_head(story, &head);
 				start += head.head_bytes;

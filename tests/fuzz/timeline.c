@@ -3,8 +3,8 @@
  * Window to timeline. Proves: any events and any record, however senseless, give spans that cut the request exactly, a
  * dominant cause with the most time, the same each time, in a time bounded by the input, and a printable report.
  *
- * The input: 16 bytes of record, then 8 a piece of event; see draw_record() and draw_event(). A byte that names something
- * (thread, request, connection) chooses from few, so that events meet.
+ * The input: 16 bytes of record, then 8 a piece of event; see draw_record() and draw_event(). A byte that names
+ * something (thread, request, connection) chooses from few, so that events meet.
  */
 #include <errno.h>
 #include <tailor/store.h>
@@ -19,7 +19,8 @@
 #define PORT 40000
 
 static const struct tailor_window_server servers[] = {{"a", 200, 8080}, {"b", 300, 8081}};
-static const struct tailor_window_thread threads[] = {{100, 100, "proxy-0"}, {200, 201, "loop"}, {200, 210, "VM Thread"}};
+static const struct tailor_window_thread threads[] = {
+        {100, 100, "proxy-0"}, {200, 201, "loop"}, {200, 210, "VM Thread"}};
 
 /* 16 bits of time, in steps of 64 ns; the two ends mean what no clock says. */
 static uint64_t time_of(const uint8_t *bytes)
@@ -37,7 +38,8 @@ static uint64_t task_of(uint8_t byte)
 	return TAILOR_TASK(tid >= 200 && tid < 400 ? tid / 100 * 100 : tid, tid);
 }
 
-/* begin, length; parsed, reply; flags, attempts, answered; then the one attempt's points, which the others share, shifted. */
+/* begin, length; parsed, reply; flags, attempts, answered; then the one attempt's points, which the others share,
+ * shifted. */
 static void draw_record(const uint8_t *bytes, struct tailor_record *record)
 {
 	*record = (struct tailor_record){.request = {.id = REQUEST, .status = 200, .target = "GET /", .server = "a"},
@@ -72,7 +74,11 @@ static void draw_event(const uint8_t *bytes, struct tailor_window_event *entry)
 	uint64_t task = task_of(bytes[3]);
 	struct tailor_event *event = &entry->event;
 
-	*event = (struct tailor_event){.kind = bytes[0], .time_ns = time_of(bytes + 1), .pid = TAILOR_TASK_PID(task), .tid = TAILOR_TASK_TID(task), .cpu = 1};
+	*event = (struct tailor_event){.kind = bytes[0],
+	                               .time_ns = time_of(bytes + 1),
+	                               .pid = TAILOR_TASK_PID(task),
+	                               .tid = TAILOR_TASK_TID(task),
+	                               .cpu = 1};
 	event->request = (const uint64_t[]){0, REQUEST, REQUEST, 0xb2}[bytes[4] & 3];
 	event->extra = (bytes[4] & 4 ? TAILOR_PORTS(8080, PORT) : TAILOR_PORTS(PORT, 8080)) + (bytes[4] >> 3 & 1);
 	event->arg[0] = bytes[5] | (uint64_t)(bytes[4] & 16 ? 0xffffff00 : 0);
@@ -87,7 +93,8 @@ static void draw_event(const uint8_t *bytes, struct tailor_window_event *entry)
 
 static int by_time(const void *a, const void *b)
 {
-	uint64_t left = ((const struct tailor_window_event *)a)->event.time_ns, right = ((const struct tailor_window_event *)b)->event.time_ns;
+	uint64_t left = ((const struct tailor_window_event *)a)->event.time_ns,
+	         right = ((const struct tailor_window_event *)b)->event.time_ns;
 
 	return (left > right) - (left < right);
 }
@@ -112,7 +119,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct tailor_window_event events[EVENTS_MAX];
 	static FILE *null;
 	struct tailor_loss loss = {"cpu1", BEGIN, BEGIN + 1000, 1};
-	struct tailor_window window = {.events = events, .servers = servers, .server_count = 2, .threads = threads, .thread_count = 3, .losses = &loss};
+	struct tailor_window window = {.events = events,
+	                               .servers = servers,
+	                               .server_count = 2,
+	                               .threads = threads,
+	                               .thread_count = 3,
+	                               .losses = &loss};
 	struct tailor_timeline timeline[2];
 	int ret;
 
@@ -133,7 +145,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_timeline(&timeline[0], null);
 	require(timeline[0].span_count == timeline[1].span_count && timeline[0].join == timeline[1].join);
 	for (size_t i = 0; i < timeline[0].span_count; i++)
-		require(timeline[0].spans[i].end_ns == timeline[1].spans[i].end_ns && timeline[0].spans[i].cause == timeline[1].spans[i].cause);
+		require(timeline[0].spans[i].end_ns == timeline[1].spans[i].end_ns &&
+		        timeline[0].spans[i].cause == timeline[1].spans[i].cause);
 	tailor_timeline_free(&timeline[0]);
 	tailor_timeline_free(&timeline[1]);
 	return 0;

@@ -180,6 +180,29 @@ static void several_mistakes_are_all_named(void **state)
 	assert_int_equal(complaints.count, 3);
 }
 
+static void a_complaint_is_one_line_whatever_the_file_holds(void **state)
+{
+	static const char *const cases[] = {
+		GOOD "slow: {threshold: \"5\\nms\"}\n",
+		GOOD "timeouts:\n  idle: |\n    5s\n",
+		GOOD "\"\\e[2J\": 1\n",
+		GOOD "\"a\\nb\": 1\n\"a\\nb\": 1\n",
+		GOOD "failover: {on: [\"\\x9b2J\"]}\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct complaints complaints;
+		struct tailor_config config;
+
+		assert_int_equal(load(cases[i], &config, &complaints), -EINVAL);
+		for (const char *at = complaints.text; *at; at++) {
+			if ((uint8_t)*at < ' ' || *at == 0x7f || ((uint8_t)*at == 0xc2 && (uint8_t)at[1] < 0xa0))
+				fail_msg("%s\ngave: %s", cases[i], complaints.text);
+		}
+	}
+}
+
 static void a_file_that_is_not_there_says_why(void **state)
 {
 	struct complaints complaints = {0};
@@ -198,6 +221,7 @@ int main(void)
 		cmocka_unit_test(every_key_reaches_its_field),
 		cmocka_unit_test(each_mistake_is_named_with_its_line),
 		cmocka_unit_test(several_mistakes_are_all_named),
+		cmocka_unit_test(a_complaint_is_one_line_whatever_the_file_holds),
 		cmocka_unit_test(a_file_that_is_not_there_says_why),
 	};
 
