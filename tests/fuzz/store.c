@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The timeline store's reader: the input is a segment file. Since no mutation hits a checksum, it is read a second time
- * with its checksums mended. Proves: any bytes end in timelines and counted damage; each timeline can be printed (no
- * line of the text too wide or with a control character, the JSON one document) and written again without a difference.
+ * with its checksums mended. Proves: any bytes end in timelines and counted damage; the spans of each timeline cut its
+ * request; it can be printed (no line of the text too wide or with a control character, the JSON one document) and
+ * written again without a difference.
  */
 #include <errno.h>
 #include <jansson.h>
 #include <tailor/store.h>
 
+#include "correlate/correlate.h"
 #include "fuzz.h"
 #include "report/report.h"
 #include "store/crc32c.h"
@@ -77,6 +79,7 @@ static void read_image(const uint8_t *data, size_t size)
 		return;
 	while ((ret = tailor_store_next(reader, &timeline)) == 1) {
 		require(++count <= size / RECORD_HEADER_BYTES);
+		require(tailor_timeline_check(&timeline));
 		check_text(&timeline);
 		check_json(&timeline);
 		check_written_again(&timeline);
