@@ -275,6 +275,21 @@ static void a_log_that_is_none_is_refused_with_its_line(void **state)
 	}
 }
 
+/* Nanoseconds since 1970 end in 2554: a later time would come out as some other one. */
+static void a_log_of_a_far_future_is_refused(void **state)
+{
+	static const char *const logs[] = {"1 GET /a\n9999-01-01T00:00:00Z GET /b\n", "10000000001 GET /a\n",
+	                                   "h - - [10/Oct/2700:13:55:36 +0000] \"GET /a HTTP/1.1\" 200 0\n"};
+	char error[TAILOR_LOAD_ERROR_BYTES];
+	struct tailor_load_plan plan;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+		assert_int_equal(record(logs[i], &plan, error), -EINVAL);
+		tailor_load_plan_free(&plan);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +302,7 @@ int main(void)
 		cmocka_unit_test(a_plain_log_has_times_to_the_nanosecond_and_bodies),
 		cmocka_unit_test(a_replay_is_as_fast_as_asked_and_split_over_threads),
 		cmocka_unit_test(a_log_that_is_none_is_refused_with_its_line),
+		cmocka_unit_test(a_log_of_a_far_future_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
