@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "base/cleanup.h"
+#include "base/printable.h"
 #include "load/load.h"
 
 #define REQUEST_HEAD_BYTES 65536
@@ -208,8 +209,10 @@ int tailor_load_plan_read(struct tailor_load_plan *plan, const struct tailor_loa
 		if (length == 0 || line[0] == '#')
 			continue;
 		ret = add_line(plan, common, line, cause);
-		if (ret == -EINVAL)
+		if (ret == -EINVAL) {
 			snprintf(error, TAILOR_LOAD_ERROR_BYTES, "%.100s:%u: %.380s", file_name, number, cause);
+			tailor_printable_line(error);
+		}
 	}
 	if (ret == 0 && ferror(file)) {
 		ret = errno ? -errno : -EIO;

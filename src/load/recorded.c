@@ -11,6 +11,7 @@
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/moment.h"
+#include "base/printable.h"
 #include "load/load.h"
 
 /* Since 1970, in 2286. No log is as late; and nanoseconds would not hold much more. */
@@ -254,8 +255,10 @@ static int read_lines(struct reader *reader, FILE *file, const char *file_name, 
 		if (length == 0 || line[0] == '#')
 			continue;
 		ret = add_line(reader, line, cause);
-		if (ret == -EINVAL)
+		if (ret == -EINVAL) {
 			snprintf(error, TAILOR_LOAD_ERROR_BYTES, "%.100s:%u: %.380s", file_name, number, cause);
+			tailor_printable_line(error);
+		}
 	}
 	if (ret == 0 && ferror(file)) {
 		ret = errno ? -errno : -EIO;

@@ -275,6 +275,21 @@ static void a_log_that_is_none_is_refused_with_its_line(void **state)
 	}
 }
 
+static void a_refusal_of_a_log_is_one_line_whatever_the_log_holds(void **state)
+{
+	static const char *const logs[] = {"\x1b[2J\r\n", "1 G\rET /a\n", "\xc2\x9b""2J\n"};
+	char error[TAILOR_LOAD_ERROR_BYTES];
+	struct tailor_load_plan plan;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+		assert_int_equal(record(logs[i], &plan, error), -EINVAL);
+		for (const char *at = error; *at; at++)
+			assert_true((uint8_t)*at >= 0x20 && *at != 0x7f && ((uint8_t)*at != 0xc2 || (uint8_t)at[1] >= 0xa0));
+		tailor_load_plan_free(&plan);
+	}
+}
+
 /* Nanoseconds since 1970 end in 2554: a later time would come out as some other one. */
 static void a_log_of_a_far_future_is_refused(void **state)
 {
@@ -302,6 +317,7 @@ int main(void)
 		cmocka_unit_test(a_plain_log_has_times_to_the_nanosecond_and_bodies),
 		cmocka_unit_test(a_replay_is_as_fast_as_asked_and_split_over_threads),
 		cmocka_unit_test(a_log_that_is_none_is_refused_with_its_line),
+		cmocka_unit_test(a_refusal_of_a_log_is_one_line_whatever_the_log_holds),
 		cmocka_unit_test(a_log_of_a_far_future_is_refused),
 	};
 
