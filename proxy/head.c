@@ -101,6 +101,28 @@ static bool has_valid_parent(const struct http1_head *head)
 	return parent && trace_parent_valid(parent->value.data, parent->value.length);
 }
 
+/*
+ * Host for a request that came without one. The authority of an absolute-form target is what its reader goes by (RFC 9112,
+ * 3.2.2), and the two must not differ; the parser knows it to be right.
+ */
+static void put_host(struct output *output, struct http1_text target, const char *host)
+{
+	const char *end = target.data + target.length;
+	const char *authority = target.data[0] == '/' ? NULL : memmem(target.data, target.length, "://", 3);
+
+	PUT(output, "Host: ");
+	if (authority) {
+		const char *at = authority += 3;
+
+		while (at < end && *at != '/' && *at != '?')
+			at++;
+		put(output, authority, (size_t)(at - authority));
+	} else {
+		put(output, host, strlen(host));
+	}
+	PUT(output, "\r\n");
+}
+
 int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host,
                        char *to, size_t size)
 {
@@ -126,11 +148,8 @@ int head_write_request(struct trace_source *trace, const struct http1_head *head
 			host_seen = true;
 		put_field(&output, field);
 	}
-	if (!host_seen) {
-		PUT(&output, "Host: ");
-		put(&output, host, strlen(host));
-		PUT(&output, "\r\n");
-	}
+	if (!host_seen)
+		put_host(&output, head->target, host);
 	if (head->framing == HTTP1_LENGTH)
 		put_content_length(&output, head->content_length);
 	else if (head->framing == HTTP1_CHUNKED)

@@ -58,7 +58,8 @@ static void check_forwarded(const struct http1_head *head)
 {
 	static const struct http1_limits limits = {.head_bytes = 1 << 20, .fields = HTTP1_FIELDS_MAX};
 	struct trace_source trace = {.random = 1};
-	size_t room = head->head_bytes + HEAD_ADDED_BYTES, hosts = 0;
+	/* The target's authority may stand in for Host. */
+	size_t room = head->head_bytes + HEAD_ADDED_BYTES + (head->minor ? 0 : head->target.length), hosts = 0;
 	char *first = malloc(room), *second = malloc(room + HEAD_ADDED_BYTES);
 	struct http1_search search = {0};
 	struct http1_head again;
