@@ -154,6 +154,8 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers:\n  - {name: 'a b', address: 127.0.0.1:2}\n", 3, "is no name"},
 		{"listen: 127.0.0.1:8080\nservers: []\n", 2, "servers"},
 		{"listen: 127.0.0.1:8080\nservers: [{name: a, address: '127.0.0.1:1'}, {name: b, address: '127.0.0.1:2'}, {name: c, address: '127.0.0.1:3'}]\n", 2, "at most 2"},
+		{"listen: &a 127.0.0.1:8080\nservers: [{name: x, address: *a}]\n", 2, "servers.address: is an alias"},
+		{"? [a]\n: b\n" GOOD, 1, "a key is not a plain word"},
 		{GOOD "agent: {socket: ./a.sock, group: no-such-group}\n", 5, "has no group \"no-such-group\""},
 		{GOOD "agent:\n  socket: ./a.sock\n  group: 12x\n", 7, "has no group \"12x\""},
 		{GOOD "agent: {socket: /a/path/that/is/much/too/long/for/a/unix/socket/because/it/goes/on/and/on/until/the/limit/of/sun_path/is/passed.sock}\n", 5,
