@@ -277,7 +277,7 @@ static void a_log_that_is_none_is_refused_with_its_line(void **state)
 
 static void a_refusal_of_a_log_is_one_line_whatever_the_log_holds(void **state)
 {
-	static const char *const logs[] = {"\x1b[2J\r\n", "1 G\rET /a\n", "\xc2\x9b""2J\n"};
+	static const char *const logs[] = {"\x1b[2J\r\n", "1 G\rET /a\n", "\xc2\x9b[2J\n"};
 	char error[TAILOR_LOAD_ERROR_BYTES];
 	struct tailor_load_plan plan;
 
