@@ -58,9 +58,9 @@ static inline int64_t take_body(struct seen *seen, const struct http1_head *head
 	return taken;
 }
 
-static inline void walk(const char *data, size_t size, uint32_t seed, struct story *story)
+static inline void walk(const char *data, size_t size, uint32_t seed, const struct http1_limits *limits,
+                        struct story *story)
 {
-	static const struct http1_limits limits = {.head_bytes = 16384, .fields = HTTP1_FIELDS_MAX - 3};
 	size_t start = 0, end = 0;
 	struct http1_search search = {0};
 	struct http1_chunked chunked = {0};
@@ -69,7 +69,7 @@ static inline void walk(const char *data, size_t size, uint32_t seed, struct sto
 
 	while (story->count < REQUESTS_MAX) {
 		if (!seen) {
-			story->verdict = http1_parse_request(data + start, end - start, &limits, &search, &head);
+			story->verdict = http1_parse_request(data + start, end - start, limits, &search, &head);
 			if (story->verdict == 1) {
 				seen = &story->seen[story->count++];
 				snprintf(seen->method, sizeof(seen->method), "%.*s", (int)head.method.length,
