@@ -20,7 +20,8 @@ static void take_complaint(void *context, unsigned int line, const char *text)
 	struct complaints *complaints = context;
 
 	fuzz_require_line(text);
-	require(!strstr(text, "Backtrace")); /* libcyaml's word for "no reason given" */
+	/* libcyaml's word where it gives no reason. */
+	require(strlen(text) < 10 || strcmp(text + strlen(text) - 10, "Backtrace:") != 0);
 	require(line <= complaints->lines);
 	complaints->count++;
 	complaints->hash = complaints->hash * 31 + line + fuzz_seed((const uint8_t *)text, strlen(text));
