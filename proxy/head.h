@@ -13,7 +13,7 @@
 
 /*
  * Writes the request head for servers. A valid traceparent is passed on with its tracestate; otherwise one is made
- * with `id`. `host` stands in for a Host field that an HTTP/1.0 request may lack. Returns the length, or -ENOBUFS.
+ * with `id`. `host` stands in for a Host field that an HTTP/1.0 request may lack, unless its target names one. Returns the length, or -ENOBUFS.
  */
 int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host,
                        char *to, size_t size);

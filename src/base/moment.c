@@ -41,7 +41,8 @@ int tailor_parse_moment(const char *text, uint64_t *ret_ns)
 			return -EINVAL;
 		seconds += (*rest == '-' ? 1 : -1) * (time_t)(hours * 3600 + minutes * 60);
 	}
-	if (seconds < 0)
+	/* 64 bits of nanoseconds end in 2554. */
+	if (seconds < 0 || (uint64_t)seconds >= UINT64_MAX / TAILOR_NS_PER_S)
 		return -EINVAL;
 	*ret_ns = (uint64_t)seconds * TAILOR_NS_PER_S + fraction_ns;
 	return 0;

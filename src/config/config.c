@@ -14,6 +14,7 @@
 
 #include "base/cleanup.h"
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "config/file.h"
 #include "config/lines.h"
@@ -28,6 +29,13 @@ struct validation {
 	unsigned int complaints;
 };
 
+/* Texts hold what the file holds. */
+static void say(struct validation *validation, unsigned int line, char *text)
+{
+	validation->complain(validation->context, line, tailor_printable_line(text));
+	validation->complaints++;
+}
+
 __attribute__((format(printf, 3, 4))) static void complain(struct validation *validation, const char *path, const char *format, ...)
 {
 	char text[512];
@@ -36,8 +44,7 @@ __attribute__((format(printf, 3, 4))) static void complain(struct validation *va
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	validation->complain(validation->context, config_lines_of(validation->lines, path), text);
-	validation->complaints++;
+	say(validation, config_lines_of(validation->lines, path), text);
 }
 
 static void take_duration(struct validation *validation, const char *path, const char *text, uint64_t min_ns, uint64_t *value)
@@ -418,8 +425,7 @@ static void complain_about_problem(struct validation *validation, const struct f
 	} else {
 		snprintf(text, sizeof(text), "%s", problem->text);
 	}
-	validation->complain(validation->context, line ? line : 1, text);
-	validation->complaints++;
+	say(validation, line ? line : 1, text);
 }
 
 static void validate(struct validation *validation, const char *text, size_t length, struct tailor_config *config)
@@ -473,14 +479,17 @@ int tailor_config_load(const char *path, struct tailor_config *ret_config, tailo
 	int error = read_file(path, &text, &length);
 
 	if (error) {
-		snprintf(problem, sizeof(problem), "cannot be read: %s", strerror(-error));
+		if (error == -EFBIG)
+			snprintf(problem, sizeof(problem), "is larger than 1 MiB; is it the right file?");
+		else
+			snprintf(problem, sizeof(problem), "cannot be read: %s", strerror(-error));
 		complaint(context, 0, problem);
 		return error;
 	}
 	set_defaults(ret_config);
 	error = config_lines_open(text, length, &lines, &line, problem, sizeof(problem));
 	if (error) {
-		complaint(context, line, error == -ENOMEM ? "not enough memory" : problem);
+		complaint(context, line, error == -ENOMEM ? "not enough memory" : tailor_printable_line(problem));
 		return error;
 	}
 	validation.lines = lines;
@@ -489,7 +498,7 @@ int tailor_config_load(const char *path, struct tailor_config *ret_config, tailo
 		complaint(context, 1, "has no settings; the least is `listen: ADDRESS` and `servers: [{name: NAME, address: ADDRESS}]`");
 	else if (duplicate) {
 		snprintf(problem, sizeof(problem), "key \"%.100s\" stands twice; remove one", duplicate);
-		complaint(context, line, problem);
+		say(&validation, line, problem);
 	} else {
 		validate(&validation, text, length, ret_config);
 		config_lines_close(lines);

@@ -173,6 +173,19 @@ static cyaml_config_t loader(struct file_problem *problem)
 	                        .flags = CYAML_CFG_NO_ALIAS};
 }
 
+/* Where libcyaml's log says only where something is wrong. */
+static void give_reason(cyaml_err_t error, struct file_problem *problem)
+{
+	if (problem->text[0] && strcmp(problem->text, "Backtrace:") != 0)
+		return;
+	if (error == CYAML_ERR_INTERNAL_ERROR)
+		problem->field[0] = '\0'; /* of the key before */
+	snprintf(problem->text, sizeof(problem->text), "%s",
+	         error == CYAML_ERR_ALIAS            ? "is an alias; write the value itself"
+	         : error == CYAML_ERR_INTERNAL_ERROR ? "a key is not a plain word"
+	                                             : cyaml_strerror(error));
+}
+
 int file_config_load(const char *text, unsigned long length, struct file_config **ret_file, struct file_problem *ret_problem)
 {
 	cyaml_config_t config = loader(ret_problem);
@@ -183,8 +196,8 @@ int file_config_load(const char *text, unsigned long length, struct file_config 
 	error = cyaml_load_data((const uint8_t *)text, length, &config, &config_value, (cyaml_data_t **)ret_file, NULL);
 	if (error == CYAML_ERR_OOM)
 		return -ENOMEM;
-	if (error != CYAML_OK && !ret_problem->text[0])
-		snprintf(ret_problem->text, sizeof(ret_problem->text), "%s", cyaml_strerror(error));
+	if (error != CYAML_OK)
+		give_reason(error, ret_problem);
 	return error == CYAML_OK ? 0 : -EINVAL;
 }
 

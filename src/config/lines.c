@@ -11,6 +11,57 @@ struct config_lines {
 	yaml_document_t document;
 };
 
+/*
+ * What a person writes has a depth of 4 and some hundred tokens. Both parsers below take quadratic time for nesting, keys,
+ * anchors and directives, so there is little of each.
+ */
+#define DEPTH_MAX 32
+#define TOKENS_MAX 5000
+
+/* Nesting from one token to the next. */
+static int depth_change(yaml_token_type_t type)
+{
+	switch (type) {
+	case YAML_BLOCK_SEQUENCE_START_TOKEN:
+	case YAML_BLOCK_MAPPING_START_TOKEN:
+	case YAML_FLOW_SEQUENCE_START_TOKEN:
+	case YAML_FLOW_MAPPING_START_TOKEN: return 1;
+	case YAML_BLOCK_END_TOKEN:
+	case YAML_FLOW_SEQUENCE_END_TOKEN:
+	case YAML_FLOW_MAPPING_END_TOKEN: return -1;
+	default: return 0;
+	}
+}
+
+/* Whether the text keeps to these bounds as far as it is YAML. Returns 0, or -EINVAL as config_lines_open() does. */
+static int check_bounds(yaml_parser_t *scanner, unsigned int *ret_line, char *problem, size_t problem_size)
+{
+	int depth = 0;
+
+	for (unsigned int tokens = 0;; tokens++) {
+		yaml_token_t token;
+		yaml_token_type_t type;
+
+		/* What is no YAML is for the parser to say. */
+		if (!yaml_parser_scan(scanner, &token))
+			return 0;
+		type = token.type;
+		*ret_line = (unsigned int)token.start_mark.line + 1;
+		yaml_token_delete(&token);
+		if (type == YAML_STREAM_END_TOKEN || type == YAML_NO_TOKEN)
+			return 0;
+		depth += depth_change(type);
+		if (depth > DEPTH_MAX) {
+			snprintf(problem, problem_size, "is nested more than %d levels deep; is it the right file?", DEPTH_MAX);
+			return -EINVAL;
+		}
+		if (tokens > TOKENS_MAX) {
+			snprintf(problem, problem_size, "has more than %d keys, values and marks; is it the right file?", TOKENS_MAX);
+			return -EINVAL;
+		}
+	}
+}
+
 /* Whether another document follows, and in which line; what is no YAML behind the first one counts, too. */
 static int config_lines_more(yaml_parser_t *parser, unsigned int *ret_line)
 {
@@ -32,10 +83,21 @@ int config_lines_open(const char *text, size_t length, struct config_lines **ret
 {
 	struct config_lines *lines = calloc(1, sizeof(*lines));
 	yaml_parser_t parser;
-	int loaded;
+	int loaded, error;
 
 	if (!lines)
 		return -ENOMEM;
+	if (!yaml_parser_initialize(&parser)) {
+		free(lines);
+		return -ENOMEM;
+	}
+	yaml_parser_set_input_string(&parser, (const unsigned char *)text, length);
+	error = check_bounds(&parser, ret_line, problem, problem_size);
+	yaml_parser_delete(&parser);
+	if (error) {
+		free(lines);
+		return error;
+	}
 	if (!yaml_parser_initialize(&parser)) {
 		free(lines);
 		return -ENOMEM;

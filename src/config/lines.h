@@ -10,7 +10,10 @@
 
 struct config_lines;
 
-/* Parses text. Returns 0, -EINVAL with *ret_line and `problem` (what YAML's own parser says), or -ENOMEM. */
+/*
+ * Parses text. Returns 0, -EINVAL with *ret_line and `problem` (what YAML's own parser says, or that the text is nested
+ * deeper than 32 levels or longer than 5000 tokens), or -ENOMEM. Takes less than a second for any text of 1 MiB.
+ */
 int config_lines_open(const char *text, size_t length, struct config_lines **ret_lines, unsigned int *ret_line,
                       char *problem, size_t problem_size);
 void config_lines_close(struct config_lines *lines);

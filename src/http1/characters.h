@@ -66,10 +66,11 @@ static inline bool http1_same(const char *one, const char *other, size_t length)
 /* Takes the next element off a comma-separated list, trimmed, possibly empty. Returns false at the list's end. */
 static inline bool http1_list_next(struct http1_text *list, struct http1_text *ret_element)
 {
-	const char *comma, *end = list->data + list->length;
+	const char *comma, *end;
 
 	if (!list->data)
 		return false;
+	end = list->data + list->length;
 	comma = memchr(list->data, ',', list->length);
 	*ret_element = http1_trim(list->data, comma ? comma : end);
 	*list = comma ? (struct http1_text){comma + 1, (size_t)(end - comma - 1)} : (struct http1_text){NULL, 0};

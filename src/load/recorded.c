@@ -13,6 +13,9 @@
 #include "load/load.h"
 #include "load/text_file.h"
 
+/* Since 1970, in 2286. No log is as late; and nanoseconds would not hold much more. */
+#define SECONDS_MAX 10000000000
+
 /* One line of the log; points into it. */
 struct log_line {
 	uint64_t time_ns;
@@ -63,7 +66,7 @@ static int parse_common(char *line, struct log_line *entry)
 	seconds = (int64_t)timegm(&local) - offset;
 	request += 3;
 	end = strchr(request, '"');
-	if (seconds < 0 || !end)
+	if (seconds < 0 || seconds > SECONDS_MAX || !end)
 		return -EINVAL;
 	*end = '\0';
 	entry->time_ns = (uint64_t)seconds * TAILOR_NS_PER_S;
@@ -87,11 +90,11 @@ static int parse_time(const char *text, struct log_line *entry)
 	char *end;
 
 	if (strchr(text, 'T'))
-		return tailor_parse_moment(text, &entry->time_ns);
+		return tailor_parse_moment(text, &entry->time_ns) < 0 || entry->time_ns / TAILOR_NS_PER_S > SECONDS_MAX ? -EINVAL : 0;
 	if (text[0] < '0' || text[0] > '9' || strspn(text, "0123456789.") != strlen(text))
 		return -EINVAL;
 	seconds = strtod(text, &end);
-	if (*end || seconds > 1e10)
+	if (*end || seconds > (double)SECONDS_MAX)
 		return -EINVAL;
 	/* Apart: a double can't hold the nanoseconds of a time since 1970. */
 	modf(seconds, &whole);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/cleanup.h"
+#include "base/printable.h"
 
 /* More is no line, but a device or another kind of file. */
 #define LINE_BYTES_MAX ((size_t)64 << 20)
@@ -64,14 +65,6 @@ static int read_line(FILE *file, struct line *line, char error[TAILOR_LOAD_ERROR
 	return 1;
 }
 
-/* What is cited of a wrong line goes to a terminal, which must not take it for a command. */
-static void mask_controls(char *text)
-{
-	for (; *text; text++)
-		if ((unsigned char)*text < ' ' || *text == 0x7f)
-			*text = '?';
-}
-
 static int tell_unreadable(const char *what, const char *file_name, const char *remedy, int ret,
                            char error[TAILOR_LOAD_ERROR_BYTES])
 {
@@ -101,8 +94,9 @@ int load_read_lines(const char *file_name, const char *remedy, load_take_line *t
 		else if (line.text && line.text[0] != '\0' && line.text[0] != '#')
 			ret = take(context, line.text, cause);
 		if (ret == -EINVAL) {
-			mask_controls(cause);
 			snprintf(error, TAILOR_LOAD_ERROR_BYTES, "%.100s:%u: %.380s", file_name, number, cause);
+			/* What is cited goes to a terminal, which must not take it for a command. */
+			tailor_printable_line(error);
 		}
 	}
 	free(line.text);

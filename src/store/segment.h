@@ -52,7 +52,7 @@ int record_valid(const uint8_t *bytes, size_t available, size_t *ret_bytes);
 
 /*
  * Decodes the message of a valid record. Bytes are not trusted: unknown enum values become unexplained, none or done,
- * texts are cut. Returns 0, -EBADMSG, or -ENOMEM.
+ * texts are cut, spans that do not cut the request exactly are -EBADMSG. Returns 0, -EBADMSG, or -ENOMEM.
  */
 int record_decode(const uint8_t *message, size_t length, struct tailor_timeline *ret_timeline);
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "config/config.h"
@@ -191,6 +192,8 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers:\n  - {name: 'a b', address: 127.0.0.1:2}\n", 3, "is no name"},
 		{"listen: 127.0.0.1:8080\nservers: []\n", 2, "servers"},
 		{"listen: 127.0.0.1:8080\nservers: [{name: a, address: '127.0.0.1:1'}, {name: b, address: '127.0.0.1:2'}, {name: c, address: '127.0.0.1:3'}]\n", 2, "at most 2"},
+		{"listen: &a 127.0.0.1:8080\nservers: [{name: x, address: *a}]\n", 2, "servers.address: is an alias"},
+		{"? [a]\n: b\n" GOOD, 1, "a key is not a plain word"},
 		{GOOD "agent: {socket: ./a.sock, group: no-such-group}\n", 5, "has no group \"no-such-group\""},
 		{GOOD "agent:\n  socket: ./a.sock\n  group: 12x\n", 7, "has no group \"12x\""},
 		{GOOD "agent: {socket: /a/path/that/is/much/too/long/for/a/unix/socket/because/it/goes/on/and/on/until/the/limit/of/sun_path/is/passed.sock}\n", 5,
@@ -218,6 +221,95 @@ static void several_mistakes_are_all_named(void **state)
 	assert_int_equal(complaints.count, 3);
 }
 
+static void a_complaint_is_one_line_whatever_the_file_holds(void **state)
+{
+	static const char *const cases[] = {
+		GOOD "slow: {threshold: \"5\\nms\"}\n",
+		GOOD "timeouts:\n  idle: |\n    5s\n",
+		GOOD "\"\\e[2J\": 1\n",
+		GOOD "\"a\\nb\": 1\n\"a\\nb\": 1\n",
+		GOOD "failover: {on: [\"\\x9b2J\"]}\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct complaints complaints;
+		struct tailor_config config;
+
+		assert_int_equal(load(cases[i], &config, &complaints), -EINVAL);
+		for (const char *at = complaints.text; *at; at++) {
+			if ((uint8_t)*at < ' ' || *at == 0x7f || ((uint8_t)*at == 0xc2 && (uint8_t)at[1] < 0xa0))
+				fail_msg("%s\ngave: %s", cases[i], complaints.text);
+		}
+	}
+}
+
+/* `times` times the text, between the others; to be freed. */
+static char *repeated(const char *before, const char *text, size_t times, const char *behind)
+{
+	size_t length = strlen(text);
+	char *whole = malloc(strlen(before) + times * length + strlen(behind) + 1), *to;
+
+	assert_non_null(whole);
+	to = stpcpy(whole, before);
+	for (size_t i = 0; i < times; i++)
+		to = stpcpy(to, text);
+	strcpy(to, behind);
+	return whole;
+}
+
+static void a_file_that_no_person_wrote_is_refused_at_once(void **state)
+{
+	static const struct {
+		const char *before, *text;
+		size_t times;
+		const char *behind;
+		unsigned int line;
+		const char *says;
+	} cases[] = {
+		{"a: ", "[", 1000000, "", 1, "nested more than 32"},
+		{GOOD "---\na: ", "{a: ", 200000, "", 6, "nested more than 32"},
+		{"", "- ", 500000, "", 1, "nested more than 32"},
+		{GOOD "x: [", "&a b, ", 150000, "]", 5, "more than 5000"},
+		{GOOD, "a:\n", 300000, "", 1660, "more than 5000"},
+		{"", "%TAG !a! b\n", 90000, "---\n" GOOD, 5001, "more than 5000"},
+		{GOOD, "# so much to say\n", 65536, "", 0, "larger than 1 MiB"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *text = repeated(cases[i].before, cases[i].text, cases[i].times, cases[i].behind);
+		struct timespec from, to;
+		struct complaints complaints;
+		struct tailor_config config;
+
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+		assert_true(load(text, &config, &complaints) < 0);
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+		free(text);
+		assert_int_equal(complaints.count, 1);
+		if (complaints.line != cases[i].line || !strstr(complaints.text, cases[i].says))
+			fail_msg("case %zu gave line %u: %s", i, complaints.line, complaints.text);
+		assert_true((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000 < 1000);
+	}
+}
+
+static void nesting_and_size_within_the_bounds_are_read(void **state)
+{
+	struct complaints complaints;
+	struct tailor_config config;
+	char *text = repeated(GOOD "x: ", "[", 31, "1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]\n");
+
+	(void)state;
+	assert_int_equal(load(text, &config, &complaints), -EINVAL);
+	assert_non_null(strstr(complaints.text, "unknown key \"x\""));
+	free(text);
+	text = repeated(GOOD, "# so much to say\n", 60000, "workers: 2\n");
+	assert_int_equal(load(text, &config, &complaints), 0);
+	assert_int_equal(config.workers, 2);
+	free(text);
+}
+
 static void a_file_that_is_not_there_says_why(void **state)
 {
 	struct complaints complaints = {0};
@@ -237,6 +329,9 @@ int main(void)
 		cmocka_unit_test(workers_can_be_as_many_as_cpus),
 		cmocka_unit_test(each_mistake_is_named_with_its_line),
 		cmocka_unit_test(several_mistakes_are_all_named),
+		cmocka_unit_test(a_complaint_is_one_line_whatever_the_file_holds),
+		cmocka_unit_test(a_file_that_no_person_wrote_is_refused_at_once),
+		cmocka_unit_test(nesting_and_size_within_the_bounds_are_read),
 		cmocka_unit_test(a_file_that_is_not_there_says_why),
 	};
 

@@ -297,6 +297,36 @@ static void a_log_that_is_none_is_refused_with_its_line(void **state)
 	}
 }
 
+static void a_refusal_of_a_log_is_one_line_whatever_the_log_holds(void **state)
+{
+	static const char *const logs[] = {"\x1b[2J\r\n", "1 G\rET /a\n", "\xc2\x9b[2J\n"};
+	char error[TAILOR_LOAD_ERROR_BYTES];
+	struct tailor_load_plan plan;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+		assert_int_equal(record(logs[i], &plan, error), -EINVAL);
+		for (const char *at = error; *at; at++)
+			assert_true((uint8_t)*at >= 0x20 && *at != 0x7f && ((uint8_t)*at != 0xc2 || (uint8_t)at[1] >= 0xa0));
+		tailor_load_plan_free(&plan);
+	}
+}
+
+/* Nanoseconds since 1970 end in 2554: a later time would come out as some other one. */
+static void a_log_of_a_far_future_is_refused(void **state)
+{
+	static const char *const logs[] = {"1 GET /a\n9999-01-01T00:00:00Z GET /b\n", "10000000001 GET /a\n",
+	                                   "h - - [10/Oct/2700:13:55:36 +0000] \"GET /a HTTP/1.1\" 200 0\n"};
+	char error[TAILOR_LOAD_ERROR_BYTES];
+	struct tailor_load_plan plan;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(logs) / sizeof(logs[0]); i++) {
+		assert_int_equal(record(logs[i], &plan, error), -EINVAL);
+		tailor_load_plan_free(&plan);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +340,8 @@ int main(void)
 		cmocka_unit_test(a_replay_is_as_fast_as_asked_and_split_over_threads),
 		cmocka_unit_test(a_log_that_is_none_is_refused_with_its_line),
 		cmocka_unit_test(a_request_of_a_far_day_is_not_due_before_it),
+		cmocka_unit_test(a_refusal_of_a_log_is_one_line_whatever_the_log_holds),
+		cmocka_unit_test(a_log_of_a_far_future_is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

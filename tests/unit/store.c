@@ -297,6 +297,7 @@ static void unknown_values_are_read_as_unknown(void **state)
 	timeline.spans = &span;
 	timeline.span_count = 1;
 	timeline.request.end = 99;
+	timeline.request.end_ns = 5;
 	assert_int_equal(record_encode(&timeline, &record, &bytes), 0);
 	assert_int_equal(record_decode(record + RECORD_HEADER_BYTES, bytes - RECORD_HEADER_BYTES, &back), 0);
 	assert_int_equal(back.dominant, TAILOR_CAUSE_UNEXPLAINED);
@@ -305,6 +306,45 @@ static void unknown_values_are_read_as_unknown(void **state)
 	assert_int_equal(back.request.end, UINT8_MAX);
 	tailor_timeline_free(&back);
 	free(record);
+}
+
+/* Sums and shares are made of them: a sum that is not the whole would be a wrong answer. */
+static void a_record_whose_spans_do_not_cut_its_request_is_damaged(void **state)
+{
+	static const struct {
+		uint64_t latency_ns, first_ns, first_end_ns, second_ns, second_end_ns;
+		int decoded;
+	} cases[] = {
+		{10, 0, 4, 4, 10, 0},
+		{10, 0, 4, 5, 10, -EBADMSG},  /* gap */
+		{10, 0, 5, 4, 10, -EBADMSG},  /* overlap */
+		{10, 1, 4, 4, 10, -EBADMSG},  /* late */
+		{10, 0, 4, 4, 9, -EBADMSG},   /* short */
+		{10, 0, 4, 4, 11, -EBADMSG},  /* long */
+		{10, 0, 10, 10, 10, -EBADMSG}, /* empty */
+		{UINT64_MAX, 0, 4, 4, UINT64_MAX, -EBADMSG}, /* ends before it began */
+		{UINT64_MAX / 2, 0, 4, 4, UINT64_MAX / 2, -EBADMSG}, /* centuries */
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tailor_span spans[2] = {{.start_ns = 1000 + cases[i].first_ns, .end_ns = 1000 + cases[i].first_end_ns},
+		                               {.start_ns = 1000 + cases[i].second_ns, .end_ns = 1000 + cases[i].second_end_ns}};
+		struct tailor_timeline timeline = {
+		        .request = {.begin_ns = 1000, .end_ns = 1000 + cases[i].latency_ns}, .spans = spans, .span_count = 2};
+		struct tailor_timeline back;
+		uint8_t *record;
+		size_t bytes;
+		int error;
+
+		assert_int_equal(record_encode(&timeline, &record, &bytes), 0);
+		error = record_decode(record + RECORD_HEADER_BYTES, bytes - RECORD_HEADER_BYTES, &back);
+		if (error != cases[i].decoded)
+			fail_msg("case %zu: %d", i, error);
+		if (error == 0)
+			tailor_timeline_free(&back);
+		free(record);
+	}
 }
 
 static void what_is_no_store_is_refused_and_an_empty_one_is_empty(void **state)
@@ -464,6 +504,7 @@ int main(void)
 	        store_test(any_flipped_byte_costs_the_record_it_is_in_only),
 	        store_test(random_bytes_never_crash_the_reader),
 	        cmocka_unit_test(unknown_values_are_read_as_unknown),
+	        cmocka_unit_test(a_record_whose_spans_do_not_cut_its_request_is_damaged),
 	        store_test(what_is_no_store_is_refused_and_an_empty_one_is_empty),
 	        store_test(a_second_writer_is_told_that_the_store_is_busy),
 	        store_test(rotation_keeps_the_store_below_its_limit_and_loses_the_oldest_first),

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The response head. Proves: the verdict does not depend on how the bytes came, and what is accepted lies inside the
+ * input; the request's method changes nothing but the framing; and the head that the proxy writes for a client of
+ * HTTP/1.1 or 1.0 tells that client where the body ends in the way that the proxy then keeps to.
+ */
+#include "fuzz.h"
+#include "http1/http1.h"
+#include "proxy/head.h"
+
+static const struct http1_limits limits = {.head_bytes = 4096, .fields = HTTP1_FIELDS_MAX};
+
+static int parse(const char *data, size_t size, enum http1_method method, uint32_t seed, struct http1_head *head)
+{
+	struct http1_search search = {0};
+	size_t length = 0;
+	int status;
+
+	do {
+		length += fuzz_part(&seed, size - length);
+		status = http1_parse_response(data, length, &limits, &search, method, head);
+	} while (status == 0 && length < size);
+	return status;
+}
+
+static void require_inside(struct http1_text text, const char *data, size_t size)
+{
+	require(text.data >= data && text.data <= data + size && text.length <= size - (size_t)(text.data - data));
+	for (size_t i = 0; i < text.length; i++)
+		require(text.data[i] != '\r' && text.data[i] != '\n' && text.data[i] != '\0');
+}
+
+static void check_head(const struct http1_head *head, const char *data, size_t size)
+{
+	require(head->head_bytes <= size && head->head_bytes <= limits.head_bytes);
+	require(memcmp(data + head->head_bytes - 4, "\r\n\r\n", 4) == 0);
+	require(head->status >= 100 && head->status <= 599 && head->field_count <= limits.fields);
+	require(head->framing == HTTP1_LENGTH ? head->content_length <= INT64_MAX : head->content_length == 0);
+	require(!head->keep_alive || head->framing != HTTP1_UNTIL_CLOSE);
+	require_inside(head->reason, data, head->head_bytes);
+	for (size_t i = 0; i < head->field_count; i++) {
+		require_inside(head->field[i].name, data, head->head_bytes);
+		require_inside(head->field[i].value, data, head->head_bytes);
+	}
+}
+
+/* What the proxy promises to the client, as choose_reframing() in proxy/response.c decides it. */
+static void check_forwarded(const struct http1_head *head, enum http1_method method, uint8_t minor)
+{
+	static const struct http1_limits wide = {.head_bytes = 8192, .fields = HTTP1_FIELDS_MAX};
+	struct exchange exchange = {
+	        .id = 0xa1, .method = method, .minor = minor, .response_framing = head->framing, .close = minor == 0};
+	enum http1_framing expected = head->framing;
+	char to[4096 + HEAD_ADDED_BYTES];
+	struct http1_search search = {0};
+	static struct http1_head again;
+	int length;
+
+	if (head->framing == HTTP1_UNTIL_CLOSE && minor >= 1) {
+		exchange.reframing = REFRAME_TO_CHUNKED;
+		expected = HTTP1_CHUNKED;
+	} else if (head->framing == HTTP1_CHUNKED && minor == 0) {
+		exchange.reframing = REFRAME_FROM_CHUNKED;
+		expected = HTTP1_UNTIL_CLOSE;
+	}
+	length = head->status < 200 ? head_write_interim(head, to, head->head_bytes + HEAD_ADDED_BYTES)
+	                            : head_write_response(&exchange, head, to, head->head_bytes + HEAD_ADDED_BYTES);
+	require(length > 0);
+	if (head->field_count > HTTP1_FIELDS_MAX - 3)
+		return;
+	require(http1_parse_response(to, (size_t)length, &wide, &search, method, &again) == 1);
+	require(again.head_bytes == (size_t)length && again.status == head->status && again.minor == 1);
+	require(again.framing == expected && again.content_length == head->content_length);
+	require(head->status < 200 || again.keep_alive == !exchange.close);
+	require(!again.upgrade);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const enum http1_method methods[] = {HTTP1_GET, HTTP1_HEAD, HTTP1_POST};
+	const char *text = (const char *)data;
+	static struct http1_head whole, parts;
+	int first = 0;
+
+	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		int status = parse(text, size, methods[i], UINT32_MAX, &whole);
+
+		require(status == 0 || status == 1 || status == -502);
+		require(i == 0 || status == first);
+		first = status;
+		require(parse(text, size, methods[i], 0, &parts) == status);
+		require(parse(text, size, methods[i], fuzz_seed(data, size), &parts) == status);
+		if (status != 1)
+			continue;
+		require(parts.head_bytes == whole.head_bytes && parts.framing == whole.framing);
+		check_head(&whole, text, size);
+		require(methods[i] != HTTP1_HEAD || whole.framing == HTTP1_NO_BODY);
+		check_forwarded(&whole, methods[i], 1);
+		check_forwarded(&whole, methods[i], 0);
+	}
+	return 0;
+}

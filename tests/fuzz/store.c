@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The timeline store's reader: the input is a segment file. Since no mutation hits a checksum, it is read a second time
+ * with its checksums mended. Proves: any bytes end in timelines and counted damage; the spans of each timeline cut its
+ * request; it can be printed (no line of the text too wide or with a control character, the JSON one document) and
+ * written again without a difference.
+ */
+#include <errno.h>
+#include <jansson.h>
+#include <tailor/store.h>
+
+#include "correlate/correlate.h"
+#include "fuzz.h"
+#include "report/report.h"
+#include "store/crc32c.h"
+#include "store/segment.h"
+
+static void check_text(const struct tailor_timeline *timeline)
+{
+	char *text = NULL;
+	size_t size, columns = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	require(out);
+	tailor_report_text(out, timeline);
+	require(fclose(out) == 0);
+	for (size_t i = 0; i < size; i++) {
+		require((uint8_t)text[i] >= 0x20 || text[i] == '\n');
+		columns = text[i] == '\n' ? 0 : columns + ((text[i] & 0xc0) != 0x80);
+		require(columns <= TAILOR_REPORT_COLUMNS);
+	}
+	free(text);
+}
+
+static void check_json(const struct tailor_timeline *timeline)
+{
+	char *text = NULL;
+	size_t size;
+	FILE *out = open_memstream(&text, &size);
+	json_t *json;
+
+	require(out);
+	tailor_report_json_begin(out);
+	require(tailor_report_json(out, timeline, 0) == 0);
+	tailor_report_json_end(out);
+	require(fclose(out) == 0);
+	json = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+	require(json && json_array_size(json_object_get(json, "timelines")) == 1);
+	json_decref(json);
+	free(text);
+}
+
+/* The bytes of what was read are right, whatever was read: written and read again they are the same. */
+static void check_written_again(const struct tailor_timeline *timeline)
+{
+	uint8_t *first, *second;
+	size_t first_bytes, second_bytes, valid = 0;
+	struct tailor_timeline again;
+
+	require(record_encode(timeline, &first, &first_bytes) == 0);
+	require(record_valid(first, first_bytes, &valid) && valid == first_bytes);
+	require(record_decode(first + RECORD_HEADER_BYTES, first_bytes - RECORD_HEADER_BYTES, &again) == 0);
+	require(record_encode(&again, &second, &second_bytes) == 0);
+	require(first_bytes == second_bytes && memcmp(first, second, first_bytes) == 0);
+	tailor_timeline_free(&again);
+	free(first);
+	free(second);
+}
+
+static void read_image(const uint8_t *data, size_t size)
+{
+	struct tailor_store_reader *reader;
+	struct tailor_timeline timeline;
+	uint64_t records = 0, bytes = 0, count = 0;
+	int ret = tailor_store_reader_open(fuzz_file(data, size), &reader);
+
+	require(ret == 0 || ret == -EINVAL);
+	if (ret < 0)
+		return;
+	while ((ret = tailor_store_next(reader, &timeline)) == 1) {
+		require(++count <= size / RECORD_HEADER_BYTES);
+		require(tailor_timeline_check(&timeline));
+		check_text(&timeline);
+		check_json(&timeline);
+		check_written_again(&timeline);
+		tailor_timeline_free(&timeline);
+	}
+	require(ret == 0);
+	tailor_store_damage(reader, &records, &bytes);
+	require(records <= size && bytes <= size);
+	tailor_store_reader_close(reader);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	uint8_t *mended = malloc(size + 1);
+	size_t at = SEGMENT_HEADER_BYTES;
+
+	require(mended);
+	read_image(data, size);
+	memcpy(mended, data, size);
+	while (at + RECORD_HEADER_BYTES < size) {
+		size_t left = size - at - RECORD_HEADER_BYTES, length = load_u32(mended + at);
+
+		/* A length that reaches behind the end is cut: most mutations are within a message. */
+		if (length == 0 || length > left) {
+			length = left;
+			store_u32(mended + at, (uint32_t)length);
+		}
+		store_u32(mended + at + 4,
+		          crc32c(crc32c(0, mended + at, 4), mended + at + RECORD_HEADER_BYTES, length));
+		at += RECORD_HEADER_BYTES + length;
+	}
+	read_image(mended, size);
+	free(mended);
+	return 0;
+}
