@@ -54,6 +54,20 @@ static int same(struct http1_text one, struct http1_text other)
 	return one.length == other.length && memcmp(one.data, other.data, one.length) == 0;
 }
 
+/* Servers are asked in origin-form: the authority of an absolute target is left out, an empty path is / or, of OPTIONS, *. */
+static int asks_for_the_same(struct http1_text target, const struct http1_head *head)
+{
+	struct http1_text path = head->path;
+
+	if (head->authority.length == 0)
+		return same(target, head->target);
+	if (path.length == 0 && head->method_known == HTTP1_OPTIONS)
+		return target.length == 1 && target.data[0] == '*';
+	if (path.length > 0 && path.data[0] == '/')
+		return same(target, path);
+	return target.length == path.length + 1 && target.data[0] == '/' && memcmp(target.data + 1, path.data, path.length) == 0;
+}
+
 static void check_forwarded(const struct http1_head *head)
 {
 	static const struct http1_limits limits = {.head_bytes = 1 << 20, .fields = HTTP1_FIELDS_MAX};
@@ -72,7 +86,7 @@ static void check_forwarded(const struct http1_head *head)
 	if (head->field_count <= HTTP1_FIELDS_MAX - 3) {
 		require(http1_parse_request(first, (size_t)length, &limits, &search, &again) == 1);
 		require(again.head_bytes == (size_t)length && again.minor == 1 && again.keep_alive);
-		require(same(again.method, head->method) && same(again.target, head->target));
+		require(same(again.method, head->method) && asks_for_the_same(again.target, head));
 		require(again.framing == head->framing && again.content_length == head->content_length);
 		require(again.expect_continue == head->expect_continue && !again.upgrade);
 		for (size_t i = 0; i < again.field_count; i++) {

@@ -13,7 +13,7 @@
 /* Without padding: compared as bytes. */
 struct seen {
 	char method[20];
-	uint32_t target; /* hash */
+	uint32_t target; /* hash of what the server gets */
 	uint64_t body;   /* bytes, with their framing */
 	uint32_t body_hash;
 	uint32_t whole;
@@ -26,15 +26,19 @@ struct story {
 	FILE *forward; /* NULL: not wanted */
 };
 
-static inline void forward_head(struct story *story, const struct http1_head *head)
+/* Returns a hash of the target as the server gets it: in origin-form. */
+static inline uint32_t forward_head(struct story *story, const struct http1_head *head)
 {
 	struct trace_source trace = {.random = 1};
 	char to[20000];
+	const char *target;
 	int length = head_write_request(&trace, head, 0xa1, "a", to, sizeof(to));
 
 	require(length > 0);
 	if (story->forward)
 		fwrite(to, 1, (size_t)length, story->forward);
+	target = (const char *)memchr(to, ' ', (size_t)length) + 1;
+	return fuzz_seed((const uint8_t *)target, strcspn(target, " "));
 }
 
 /* Takes a body's bytes off what is there. Returns how many, or -1 for a refusal. */
@@ -74,8 +78,7 @@ static inline void walk(const char *data, size_t size, uint32_t seed, const stru
 				seen = &story->seen[story->count++];
 				snprintf(seen->method, sizeof(seen->method), "%.*s", (int)head.method.length,
 				         head.method.data);
-				seen->target = fuzz_seed((const uint8_t *)head.target.data, head.target.length);
-				forward_head(story, &head);
+				seen->target = forward_head(story, &head);
 				start += head.head_bytes;
 				search = (struct http1_search){0};
 				chunked = (struct http1_chunked){0};
