@@ -3,8 +3,8 @@
  * The floor under a proxy: a relay on one thread that pairs each client's connection with one of its own to the server
  * and passes bytes on unparsed. What a proxy costs above it is what it does with HTTP; what this costs is the kernel's.
  *
- *   relay SERVER_PORT [BUFFERS]    both ends on 127.0.0.1, its own port is a free one. BUFFERS, a power of two, should be
- *                                  no less than twice the connections. Prints its port, and ends with its parent.
+ *   relay SERVER_PORT PORT [BUFFERS]    both ends on 127.0.0.1. BUFFERS, a power of two, should be no less than twice
+ *                                       the connections. Ends with its parent.
  *
  * All sockets are in the ring's file table, never among the process's descriptors: pair N's client is in slot N, its
  * server PAIRS further. Each is read by one multishot receive for its whole life, into buffers that all share, and a
@@ -352,20 +352,19 @@ static void open_ring(void)
 	open_buffers();
 }
 
-static uint16_t listen_anywhere(void)
+static void listen_on(uint16_t port)
 {
-	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t length = sizeof(address);
+	struct sockaddr_in address = {
+	        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
 	int on = 1;
 
 	listener = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	/* Accepted connections inherit it. */
-	if (listener < 0 || setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0)
+	/* Accepted connections inherit TCP_NODELAY. */
+	if (listener < 0 || setsockopt(listener, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) < 0 ||
+	    setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)) < 0)
 		fail("socket", errno);
-	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(listener, 4096) < 0 ||
-	    getsockname(listener, (struct sockaddr *)&address, &length) < 0)
+	if (bind(listener, (struct sockaddr *)&address, sizeof(address)) < 0 || listen(listener, 4096) < 0)
 		fail("listen", errno);
-	return ntohs(address.sin_port);
 }
 
 int main(int argc, char **argv)
@@ -375,18 +374,16 @@ int main(int argc, char **argv)
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		return 1;
-	if (argc > 2)
-		buffer_count = (unsigned int)strtoul(argv[2], NULL, 10);
-	if (argc < 2 || buffer_count < 2 || buffer_count > BUFFERS_MAX || (buffer_count & (buffer_count - 1))) {
-		fprintf(stderr, "usage: relay SERVER_PORT [BUFFERS, a power of two]\n");
+	if (argc > 3)
+		buffer_count = (unsigned int)strtoul(argv[3], NULL, 10);
+	if (argc < 3 || buffer_count < 2 || buffer_count > BUFFERS_MAX || (buffer_count & (buffer_count - 1))) {
+		fprintf(stderr, "usage: relay SERVER_PORT PORT [BUFFERS, a power of two]\n");
 		return 2;
 	}
 	server.sin_port = htons((uint16_t)strtoul(argv[1], NULL, 10));
 	server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	open_ring();
-	printf("%u\n", listen_anywhere());
-	if (fflush(stdout) != 0)
-		fail("standard output", errno);
+	listen_on((uint16_t)strtoul(argv[2], NULL, 10));
 	start_accepting();
 	for (;;) {
 		struct io_uring_cqe *cqe;
