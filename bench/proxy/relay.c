@@ -34,14 +34,14 @@
 #define BUFFER_BYTES (20 * 1024)
 #define NONE UINT16_MAX
 
-enum operation { ACCEPT, CONNECT, RECEIVE, SEND, CLOSE };
+enum operation { ACCEPT, CONNECT, RECEIVE, SEND, SHUTDOWN, CLOSE };
 
 /* One end of a pair. Its peer is the other one. */
 struct end {
-	bool receiving; /* a receive is under way */
 	bool starved;   /* its receive ended for want of a buffer */
 	bool ended;     /* nothing more comes from it */
 	bool shut;      /* nothing more goes to it */
+	uint8_t shutdowns; /* under way: they run in another thread, in no order with what is submitted after them */
 	/* What is to be sent to it: a list, its first one under way. */
 	uint16_t first, last;
 	uint32_t sent; /* of the first one */
@@ -104,7 +104,6 @@ static void start_receiving(unsigned int slot)
 	io_uring_prep_recv_multishot(sqe, (int)slot, NULL, 0, 0);
 	finish(sqe, RECEIVE, slot, IOSQE_FIXED_FILE | IOSQE_BUFFER_SELECT);
 	sqe->buf_group = 0;
-	ends[slot].receiving = true;
 }
 
 static char *buffer_at(unsigned int buffer)
@@ -150,7 +149,8 @@ static void shut(unsigned int slot, int how)
 	struct io_uring_sqe *sqe = entry();
 
 	io_uring_prep_shutdown(sqe, (int)slot, how);
-	finish(sqe, CLOSE, slot, IOSQE_FIXED_FILE);
+	finish(sqe, SHUTDOWN, slot, IOSQE_FIXED_FILE);
+	ends[slot].shutdowns++;
 }
 
 static void close_slot(unsigned int slot)
@@ -174,7 +174,8 @@ static void settle(unsigned int slot)
 			shut(peer_of(i), SHUT_WR);
 		}
 	}
-	if (ends[client].ended && ends[other].ended && ends[client].shut && ends[other].shut) {
+	if (ends[client].ended && ends[other].ended && ends[client].shut && ends[other].shut &&
+	    ends[client].shutdowns == 0 && ends[other].shutdowns == 0) {
 		close_slot(other);
 		/* Last, since with it the pair's number is free to be given to a new client. */
 		close_slot(client);
@@ -233,7 +234,6 @@ static void received(unsigned int slot, const struct io_uring_cqe *cqe)
 {
 	struct end *end = &ends[slot];
 
-	end->receiving = cqe->flags & IORING_CQE_F_MORE;
 	if (cqe->res > 0) {
 		uint16_t buffer = (uint16_t)(cqe->flags >> IORING_CQE_BUFFER_SHIFT);
 
@@ -242,7 +242,7 @@ static void received(unsigned int slot, const struct io_uring_cqe *cqe)
 			return_buffer(buffer);
 		else
 			pass_to(peer_of(slot), buffer);
-		if (!end->receiving)
+		if (!(cqe->flags & IORING_CQE_F_MORE))
 			start_receiving(slot);
 		return;
 	}
@@ -301,6 +301,10 @@ static void complete(const struct io_uring_cqe *cqe)
 	case CONNECT: connected(slot, cqe->res); break;
 	case RECEIVE: received(slot, cqe); break;
 	case SEND: sent(slot, cqe->res); break;
+	case SHUTDOWN:
+		ends[slot].shutdowns--;
+		settle(slot);
+		break;
 	case CLOSE: break;
 	}
 }
