@@ -80,9 +80,9 @@ def describe_cpu():
     return {"cpu": models[0] if models else platform.machine(), "cpus": os.cpu_count(), "kernel": platform.release()}
 
 
-def print_bars(bars):
+def print_bars(bars, unknown="unknown"):
     for bar in bars:
-        value = "unknown" if bar["value"] is None else f"{bar['value']:.2f}"
+        value = unknown if bar["value"] is None else f"{bar['value']:.2f}"
         print(f"{'ok  ' if bar['ok'] else 'FAIL'} {bar['name']}: {value} (limit {bar['limit']})")
 
 
