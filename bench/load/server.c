@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a load generator is measured against: an HTTP/1.1 server that answers every request at once with the same two
- * bytes, on one thread. Requests may come in pieces, many in one piece, and with a body (Content-Length only).
+ * What a load generator or a proxy is measured against: an HTTP/1.1 server that answers every request at once with the
+ * same few bytes, on one thread. Requests may come in pieces, many in one piece, and with a body (Content-Length only).
  * It answers HEAD like GET: not meant for it.
  *
- *   server [PORT]    on 127.0.0.1; without PORT or with 0 on a free one. Prints the port, and ends with its parent.
+ *   server [PORT [BYTES]]    on 127.0.0.1; without PORT or with 0 on a free one. BYTES: of each answer's body (2), at
+ *                            most 1048576. Prints the port, and ends with its parent.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -21,13 +22,12 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define RESPONSE "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-#define RESPONSE_BYTES (sizeof(RESPONSE) - 1)
-#define RESPONSES_AT_ONCE 256
+#define HEAD_FORMAT "HTTP/1.1 200 OK\r\nContent-Length: %zu\r\n\r\n"
+#define BODY_BYTES_MAX (1024 * 1024)
+#define RESPONSES_AT_ONCE_MAX 256
+#define BYTES_AT_ONCE_MAX (256 * 1024)
 #define HEAD_BYTES_MAX 16384
 #define EVENTS 256
-/* One that sends requests but reads no answers is not read from any more. */
-#define OWED_MAX (RESPONSES_AT_ONCE * RESPONSE_BYTES)
 
 struct connection {
 	int fd;
@@ -39,7 +39,11 @@ struct connection {
 	char bytes[HEAD_BYTES_MAX];
 };
 
-static char responses[RESPONSES_AT_ONCE * RESPONSE_BYTES];
+/* The same answer several times in a row. */
+static char *responses;
+static size_t response_bytes;
+/* Of all of them. One that sends requests but reads no answers is not read from any more beyond that. */
+static size_t owed_max;
 static int epoll_fd, listener;
 
 static void fail(const char *what)
@@ -68,7 +72,7 @@ static int take_requests(struct connection *connection)
 {
 	char *next = connection->bytes, *end = connection->bytes + connection->have;
 
-	while (!connection->last && connection->owed < OWED_MAX) {
+	while (!connection->last && connection->owed < owed_max) {
 		size_t skipped = (size_t)(end - next) < connection->skip ? (size_t)(end - next) : connection->skip;
 		const char *head_end, *value;
 		size_t length;
@@ -91,7 +95,7 @@ static int take_requests(struct connection *connection)
 		connection->skip = value ? strtoull(value, NULL, 10) : 0;
 		value = field(next, length, "Connection");
 		connection->last = value && strncasecmp(value, "close", 5) == 0;
-		connection->owed += RESPONSE_BYTES;
+		connection->owed += response_bytes;
 		next += length + 2;
 	}
 	connection->have = (size_t)(end - next);
@@ -103,8 +107,8 @@ static int take_requests(struct connection *connection)
 static int write_owed(struct connection *connection)
 {
 	while (connection->owed > 0) {
-		size_t offset = (RESPONSE_BYTES - connection->owed % RESPONSE_BYTES) % RESPONSE_BYTES;
-		size_t length = sizeof(responses) - offset;
+		size_t offset = (response_bytes - connection->owed % response_bytes) % response_bytes;
+		size_t length = owed_max - offset;
 		ssize_t written;
 
 		if (length > connection->owed)
@@ -151,7 +155,7 @@ static void serve(struct connection *connection)
 	while (left) {
 		if (!connection->last && take_requests(connection) < 0)
 			goto end;
-		left = connection->owed >= OWED_MAX;
+		left = connection->owed >= owed_max;
 		if (write_owed(connection) < 0)
 			goto end;
 		left = left && connection->owed == 0;
@@ -203,17 +207,37 @@ static uint16_t listen_on(uint16_t port)
 	return ntohs(address.sin_port);
 }
 
+static void prepare_responses(size_t body_bytes)
+{
+	char head[64];
+	size_t head_bytes = (size_t)snprintf(head, sizeof(head), HEAD_FORMAT, body_bytes), count;
+
+	response_bytes = head_bytes + body_bytes;
+	count = BYTES_AT_ONCE_MAX / response_bytes;
+	count = count < 1 ? 1 : count > RESPONSES_AT_ONCE_MAX ? RESPONSES_AT_ONCE_MAX : count;
+	owed_max = count * response_bytes;
+	responses = malloc(owed_max);
+	if (!responses)
+		fail("malloc");
+	for (size_t i = 0; i < count; i++) {
+		memcpy(responses + i * response_bytes, head, head_bytes);
+		memset(responses + i * response_bytes + head_bytes, 'x', body_bytes);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	struct epoll_event events[EVENTS];
+	size_t body_bytes = argc > 2 ? strtoull(argv[2], NULL, 10) : 2;
 	pid_t parent = getppid();
 	uint16_t port;
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	if (getppid() != parent)
 		return 1;
-	for (size_t i = 0; i < RESPONSES_AT_ONCE; i++)
-		memcpy(responses + i * RESPONSE_BYTES, RESPONSE, RESPONSE_BYTES);
+	if (body_bytes > BODY_BYTES_MAX)
+		return 2;
+	prepare_responses(body_bytes);
 	port = listen_on(argc > 1 ? (uint16_t)strtoul(argv[1], NULL, 10) : 0);
 	epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll_fd < 0)
