@@ -411,7 +411,7 @@ static bool write_some(struct client *client)
 	if (!may_write(client, &most))
 		return true;
 	done = wire_write(client->wire, client->out + client->out_at, most);
-	world_log("client %u: writes %zu of %zu: %.60s", client->wire->port, done, most, client->out + client->out_at);
+	world_log("client %u: writes %zu of %zu", client->wire->port, done, most);
 	client->out_at += done;
 	client->written += done;
 	if (done > 0)

@@ -111,9 +111,10 @@ void tailor_ring_close(struct tailor_ring *ring)
 		struct operation *operation = ring->active;
 
 		/* Only what waits for other threads may be left: nothing that holds memory of a connection. */
-		world_check(operation->kind == READ, "a worker ends while a %s is under way",
-		            operation_names[operation->kind]);
-		operation->descriptor->waiting = NULL;
+		world_check(operation->kind == READ || operation->kind == CANCEL,
+		            "a worker ends while a %s is under way", operation_names[operation->kind]);
+		if (operation->kind == READ)
+			operation->descriptor->waiting = NULL;
 		release(operation);
 	}
 	free(ring->completions);
@@ -341,6 +342,9 @@ static void finish(struct operation *operation, int result, uint64_t delay_ns)
 		*where = NULL;
 	operation->done = true;
 	operation->result = result;
+	if (operation->descriptor && operation->descriptor->wire)
+		world_log("port %u: %s of %zu bytes: %d", operation->descriptor->wire->port,
+		          operation_names[operation->kind], operation->bytes, result);
 	if (writes(operation->kind)) {
 		ASAN_UNPOISON_MEMORY_REGION(operation->memory, operation->bytes);
 		operation->hash = world_hash(operation->memory, operation->guarded);
@@ -456,6 +460,8 @@ static void try_accept(struct operation *operation)
 		kernel_descriptor(fd)->wire = wire;
 		wire->fd = fd;
 		wire->accepted = true;
+		if (++kernel_accepted > kernel_accepted_most)
+			kernel_accepted_most = kernel_accepted;
 		wire_open++;
 		if (world_chance(50)) {
 			finish(operation, fd, 0); /* the multishot ends with a success */

@@ -32,6 +32,8 @@ int kernel_descriptor_new(enum descriptor_kind kind);
 void kernel_close(int fd);
 unsigned int kernel_open_descriptors(void);
 void kernel_free(void);
+/* Accepted connections at one time, at most. */
+extern unsigned int kernel_accepted, kernel_accepted_most;
 
 /* A client knocks. Returns false when nobody listens. */
 bool kernel_knock(struct wire *wire);

@@ -183,9 +183,10 @@ static void put_interim(struct serving *serving, bool continues)
 	}
 }
 
-static void spoil(struct serving *serving, struct answer *answer, size_t begin)
+static void spoil(struct serving *serving, struct answer *answer, size_t begin, bool bodyless)
 {
-	uint64_t kind = world_below(8);
+	/* Until the close, bytes that nobody asked for would be the body. */
+	uint64_t kind = world_below(answer->until_close ? 5 : 8);
 
 	serving->wire->peer_bad = true;
 	answer->cut = true;
@@ -202,7 +203,7 @@ static void spoil(struct serving *serving, struct answer *answer, size_t begin)
 	} else if (kind == 3) {
 		serving->out_length = begin;
 		put_text(serving, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef");
-	} else if (kind == 4) {
+	} else if (kind == 4 && !bodyless) {
 		serving->out_length = begin;
 		put_text(serving, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
 	} else {
@@ -269,7 +270,7 @@ static void plan(struct serving *serving)
 		serving->ending = END_STALE;
 	serving->out_stop = SIZE_MAX;
 	if (faulty(300)) {
-		spoil(serving, answer, begin);
+		spoil(serving, answer, begin, bodyless);
 	} else if (faulty(1500)) {
 		serving->ending = END_RESET + (enum ending)world_below(3);
 		serving->out_stop = world_chance(300) ? 0 : world_below(serving->out_length);
@@ -350,7 +351,8 @@ static void take_head(struct serving *serving, size_t length)
 		} else if (request->minor == 1) {
 			static const char text[] = "HTTP/1.1 100 Continue\r\n\r\n";
 
-			(void)wire_write(serving->wire, text, sizeof(text) - 1);
+			if (wire_room(serving->wire) >= sizeof(text) - 1)
+				(void)wire_write(serving->wire, text, sizeof(text) - 1);
 		}
 	}
 }

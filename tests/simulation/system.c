@@ -42,6 +42,7 @@ int __wrap_sem_wait(sem_t *semaphore);
 static struct descriptor **descriptors;
 static size_t descriptor_count, descriptor_size;
 static unsigned int open_descriptors;
+unsigned int kernel_accepted, kernel_accepted_most;
 
 uint64_t system_clock_ns(void)
 {
@@ -89,6 +90,7 @@ void kernel_close(int fd)
 
 		world_check(!wire->receive && !wire->send && !wire->connect,
 		            "descriptor %d is closed while an operation on it is under way", fd);
+		kernel_accepted -= wire->accepted;
 		wire_proxy_close(descriptor->wire);
 	}
 	for (size_t i = 0; i < descriptor->backlog_count; i++) {
@@ -110,7 +112,7 @@ void kernel_free(void)
 	free(descriptors);
 	descriptors = NULL;
 	descriptor_count = descriptor_size = 0;
-	open_descriptors = 0;
+	open_descriptors = kernel_accepted = kernel_accepted_most = 0;
 }
 
 bool kernel_knock(struct wire *wire)
