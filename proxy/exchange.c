@@ -201,8 +201,8 @@ void exchange_refuse(struct worker *worker, struct client *client, unsigned int 
 	exchange->status = (uint16_t)status;
 	exchange->response_complete = true;
 	exchange->close = !exchange->keep_alive || !exchange->request_complete || worker->stopping;
-	length = head_write_refusal(status, exchange->id, exchange->method == HTTP1_HEAD, exchange->close,
-	                            client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
+	length = head_write_refusal(status, exchange, client->out + exchange->out_end,
+	                            worker->out_bytes - exchange->out_end);
 	if (length > 0)
 		exchange->out_end += (uint32_t)length;
 	response_pump(worker, client);
