@@ -223,11 +223,9 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	exchange->id = 0;
 }
 
-/* The response broke off: the client must notice, so its connection ends without the end of the body. */
-static void cut(struct worker *worker, struct client *client)
+/* The client must notice that the response broke off: its connection ends without the end of the body. */
+static void break_off(struct worker *worker, struct client *client)
 {
-	count(&worker->counters.cut);
-	end(worker, client, TAILOR_REQUEST_END_CUT);
 	if (client->exchange.until_close) {
 		static const struct linger reset = {.l_onoff = 1};
 
@@ -235,6 +233,13 @@ static void cut(struct worker *worker, struct client *client)
 		(void)setsockopt(client->connection.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	}
 	client_close(worker, client);
+}
+
+static void cut(struct worker *worker, struct client *client)
+{
+	count(&worker->counters.cut);
+	end(worker, client, TAILOR_REQUEST_END_CUT);
+	break_off(worker, client);
 }
 
 void exchange_client_gone(struct worker *worker, struct client *client)
@@ -249,6 +254,9 @@ void exchange_client_gone(struct worker *worker, struct client *client)
 		exchange->winner = winner;
 		count(&worker->counters.client_gone);
 		end(worker, client, TAILOR_REQUEST_END_CLIENT);
+		/* It may only have been slow, and read on later. */
+		break_off(worker, client);
+		return;
 	}
 	client_close(worker, client);
 }
