@@ -207,7 +207,8 @@ static void make_request(struct client *client)
 	request->minor = client->minor;
 	request->last = (client->minor == 0 && !client->keeps) || (client->made == client->requests && world_chance(300));
 	request->hostile = client->hostile && client->made == client->requests;
-	if (request->hostile && world_chance(700)) {
+	/* HTTP/1.0 knows no chunks that could be bad. */
+	if (request->hostile && (request->minor == 0 || world_chance(700))) {
 		make_hostile(client, request);
 		return;
 	}

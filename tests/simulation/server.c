@@ -43,6 +43,7 @@ struct serving {
 	bool planned, answering;
 	char *out;
 	size_t out_length, out_at, out_stop;
+	struct answer *answer;
 	enum ending ending;
 	uint64_t answer_ns;
 };
@@ -231,6 +232,7 @@ static void plan(struct serving *serving)
 	answer->status = statuses[world_below(sizeof(statuses) / sizeof(statuses[0]))];
 	answer->bytes = world_size();
 	bodyless = request->method == HTTP1_HEAD || answer->status == 204 || answer->status == 304;
+	serving->answer = answer;
 	serving->planned = true;
 	serving->out_length = serving->out_at = 0;
 	serving->ending = END_KEEP;
@@ -428,7 +430,7 @@ static void take(struct serving *serving)
 		if (got == 0 && used == 0)
 			break;
 	}
-	if (serving->in_body && serving->body_done) {
+	if (serving->in_body && serving->body_done && (serving->planned || serving->answer_ns == 0)) {
 		/* Nobody may send the next request before this one is answered; a server that goes on after its answer's
 		 * end cannot complain. */
 		world_check((serving->in_length == 0 && serving->wire->out.length == 0) || serving->wire->peer_bad,
@@ -443,6 +445,8 @@ static void end_stale(void *object, uint64_t turn)
 	/* The next request may be on its way already: that is the race which a proxy must survive. */
 	if (serving->gone || serving->turns != turn)
 		return;
+	if (serving->planned)
+		serving->answer->cut = true;
 	if (world_chance(800))
 		wire_close(serving->wire);
 	else

@@ -19,8 +19,9 @@ struct wire *wire_new(enum wire_kind kind, void (*peer)(void *), void *owner)
 	wire->fd = -1;
 	wire->peer = peer;
 	wire->owner = owner;
-	wire->in.size = world_chance(100) ? world_between(1, 500) : world_between(500, 200000);
-	wire->out.size = world_chance(100) ? world_between(1, 500) : world_between(500, 200000);
+	/* The smallest windows make a byte a step: rare. */
+	wire->in.size = world_chance(100) ? world_between(100, 1000) : world_between(1000, 200000);
+	wire->out.size = world_chance(100) ? world_between(100, 1000) : world_between(1000, 200000);
 	wire->next = wires;
 	wires = wire;
 	return wire;
