@@ -25,7 +25,7 @@ struct client {
 	bool reads_slowly, writes_slowly;
 	uint64_t abort_written, abort_read; /* after so many bytes */
 	uint64_t stall_written, stall_read;
-	bool resets; /* how it aborts */
+	bool resets, only_fin; /* how it aborts */
 	/* Writing. */
 	char *out;
 	size_t out_length, out_at;
@@ -207,6 +207,7 @@ static void make_request(struct client *client)
 	request->minor = client->minor;
 	request->last = (client->minor == 0 && !client->keeps) || (client->made == client->requests && world_chance(300));
 	request->hostile = client->hostile && client->made == client->requests;
+	request->client_cause = world.now_ns < client->read_stalled_until_ns || world.now_ns < client->stalled_until_ns;
 	/* HTTP/1.0 knows no chunks that could be bad. */
 	if (request->hostile && (request->minor == 0 || world_chance(700))) {
 		make_hostile(client, request);
@@ -420,6 +421,15 @@ static bool write_some(struct client *client)
 	mark_written(client);
 	if (client->written >= client->abort_written) {
 		cause(client);
+		if (client->only_fin) {
+			/* Says that nothing more comes, in the middle of whatever it is, and still listens. */
+			client->abort_written = UINT64_MAX;
+			client->requests = client->made;
+			client->out_at = client->out_length = 0;
+			client->fin = true;
+			wire_fin(client->wire);
+			return true;
+		}
 		leave(client, client->resets);
 		return false;
 	}
@@ -521,6 +531,7 @@ static void set_manners(struct client *client)
 	client->reads_slowly = world_chance(100);
 	client->writes_slowly = world_chance(100);
 	client->resets = world_chance(500);
+	client->only_fin = world_chance(500);
 	client->abort_written = client->abort_read = client->stall_written = client->stall_read = UINT64_MAX;
 	client->hostile = world_chance(faults);
 	if (world_chance(faults))

@@ -35,6 +35,7 @@ struct serving {
 	char *in;
 	size_t in_length;
 	bool in_body, body_done, reads; /* a server that has answered early may read no more */
+	bool slow;
 	struct request *request;
 	bool chunked;
 	uint64_t body_left, body_offset;
@@ -110,6 +111,7 @@ int server_connect(struct wire *wire, uint16_t port)
 	serving->wire = wire;
 	serving->server = index;
 	serving->reads = true;
+	serving->slow = world_chance(50);
 	serving->next = servings;
 	servings = serving;
 	wire->owner = serving;
@@ -413,7 +415,9 @@ static void take(struct serving *serving)
 		if (serving->in_length < HEAD_BYTES_MAX) {
 			size_t most = HEAD_BYTES_MAX - serving->in_length;
 
-			if (world_chance(50))
+			if (serving->slow)
+				most = world_between(1, most < 3000 ? most : 3000);
+			else if (world_chance(50))
 				most = world_between(1, most);
 			got = wire_read(serving->wire, serving->in + serving->in_length, most);
 		}
@@ -429,6 +433,10 @@ static void take(struct serving *serving)
 		serving->in_length -= used;
 		if (got == 0 && used == 0)
 			break;
+		if (serving->slow && serving->wire->out.length > 0) {
+			later(serving, world_delay());
+			break;
+		}
 	}
 	if (serving->in_body && serving->body_done && (serving->planned || serving->answer_ns == 0)) {
 		/* Nobody may send the next request before this one is answered; a server that goes on after its answer's
