@@ -213,10 +213,13 @@ static void make_request(struct client *client)
 		make_hostile(client, request);
 		return;
 	}
-	request->has_body = request->hostile || world_chance(request->method == HTTP1_POST || request->method == HTTP1_PUT ||
+	/* HEAD has none, so that 408 tells that its head was not whole. */
+	if (request->hostile && request->method == HTTP1_HEAD)
+		request->method = HTTP1_POST;
+	request->has_body = request->hostile || (request->method != HTTP1_HEAD && world_chance(request->method == HTTP1_POST || request->method == HTTP1_PUT ||
 	                                                 request->method == HTTP1_PATCH ?
 	                                         950 :
-	                                         20);
+	                                         20));
 	if (request->has_body) {
 		request->body_bytes = world_size();
 		request->chunked = request->hostile || (request->minor == 1 && world_chance(400));

@@ -41,8 +41,8 @@ static void choose_framing(struct reply *reply, const struct request *request)
 	world_check(!chunked || !request || request->minor == 1, "request %u of HTTP/1.0 was answered in chunks",
 	            number_of(request));
 	reply->left = length ? strtoull(length, NULL, 10) : 0;
-	/* Of a head that is invalid, not even the method is believed; and a connection beyond the limit is not read. */
-	if ((request && request->method == HTTP1_HEAD && !request->hostile_head && reply->id != 0) || reply->status == 204 || reply->status == 304)
+	/* Of a head that is invalid or not whole, not even the method is known; a connection beyond the limit is not read. */
+	if ((request && request->method == HTTP1_HEAD && !request->hostile_head && reply->id != 0 && reply->status != 408) || reply->status == 204 || reply->status == 304)
 		reply->framing = REPLY_NONE;
 	else if (chunked)
 		reply->framing = REPLY_CHUNKED;
