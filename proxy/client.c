@@ -199,9 +199,11 @@ static void ended(struct worker *worker, struct client *client, int result)
 	case CLIENT_DRAIN: client_close(worker, client); break;
 	case CLIENT_HEAD: exchange_client_gone(worker, client); break;
 	case CLIENT_EXCHANGE:
-		/* A client that has only shut down its sending side still wants its answer. */
-		if (result < 0 || !client->exchange.request_complete)
+		/* A client that has only shut down its sending side still wants its answer, if its request is here. */
+		if (result < 0)
 			exchange_client_gone(worker, client);
+		else if (!client->exchange.request_complete)
+			exchange_feed(worker, client);
 		break;
 	default: break;
 	}

@@ -112,6 +112,12 @@ static bool discard_sent(struct worker *worker, struct client *client)
 	return true;
 }
 
+/* The client has said that nothing more comes, and all that came is not the whole request. */
+static bool is_broken_off(const struct client *client)
+{
+	return client->eof && !client->exchange.request_complete && client->in_start == client->in_end;
+}
+
 void exchange_feed(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
@@ -131,7 +137,10 @@ void exchange_feed(struct worker *worker, struct client *client)
 				upstream_send(worker, exchange->attempt[i].upstream);
 		}
 	} while (discard_sent(worker, client));
-	client_receive(worker, client);
+	if (is_broken_off(client))
+		exchange_client_gone(worker, client);
+	else
+		client_receive(worker, client);
 }
 
 void exchange_start(struct worker *worker, struct client *client)
@@ -171,6 +180,8 @@ void exchange_start(struct worker *worker, struct client *client)
 	/* Before the attempt, so that a small body goes out with the head. */
 	if (!take_body(worker, client))
 		exchange_refuse(worker, client, 400);
+	else if (is_broken_off(client))
+		exchange_client_gone(worker, client);
 	else if (begin_attempt(worker, client, (unsigned int)server, TAILOR_FAILOVER_NONE, false) < 0)
 		exchange_refuse(worker, client, 503);
 	else
