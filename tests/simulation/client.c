@@ -28,7 +28,7 @@ struct client {
 	bool resets, only_fin; /* how it aborts */
 	/* Writing. */
 	char *out;
-	size_t out_length, out_at;
+	size_t out_length, out_size, out_at;
 	uint64_t written;
 	size_t hold_at; /* a body that waits for 100 Continue begins here in `out`; SIZE_MAX: none */
 	uint64_t hold_until_ns, think_until_ns, stalled_until_ns;
@@ -67,10 +67,18 @@ static void later(struct client *client, uint64_t delay_ns)
 	world_later(delay_ns, run_later, client, 0);
 }
 
+static void make_room(struct client *client, size_t length)
+{
+	if (client->out_length + length <= client->out_size)
+		return;
+	client->out_size = 2 * (client->out_length + length);
+	client->out = realloc(client->out, client->out_size);
+	world_check(client->out, "out of memory");
+}
+
 static void put(struct client *client, const char *text, size_t length)
 {
-	client->out = realloc(client->out, client->out_length + length + 1);
-	world_check(client->out, "out of memory");
+	make_room(client, length);
 	memcpy(client->out + client->out_length, text, length);
 	client->out_length += length;
 }
@@ -82,8 +90,7 @@ static void put_text(struct client *client, const char *text)
 
 static void put_pattern(struct client *client, uint64_t key, uint64_t offset, size_t length)
 {
-	client->out = realloc(client->out, client->out_length + length + 1);
-	world_check(client->out, "out of memory");
+	make_room(client, length);
 	world_pattern(key, offset, client->out + client->out_length, length);
 	client->out_length += length;
 }

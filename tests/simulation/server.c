@@ -43,7 +43,7 @@ struct serving {
 	/* The answer. */
 	bool planned, answering;
 	char *out;
-	size_t out_length, out_at, out_stop;
+	size_t out_length, out_size, out_at, out_stop;
 	struct answer *answer;
 	enum ending ending;
 	uint64_t answer_ns;
@@ -124,10 +124,18 @@ int server_connect(struct wire *wire, uint16_t port)
 	return 0;
 }
 
+static void make_room(struct serving *serving, size_t length)
+{
+	if (serving->out_length + length <= serving->out_size)
+		return;
+	serving->out_size = 2 * (serving->out_length + length);
+	serving->out = realloc(serving->out, serving->out_size);
+	world_check(serving->out, "out of memory");
+}
+
 static void put(struct serving *serving, const void *data, size_t length)
 {
-	serving->out = realloc(serving->out, serving->out_length + length + 1);
-	world_check(serving->out, "out of memory");
+	make_room(serving, length);
 	memcpy(serving->out + serving->out_length, data, length);
 	serving->out_length += length;
 }
@@ -139,8 +147,7 @@ static void put_text(struct serving *serving, const char *text)
 
 static void put_pattern(struct serving *serving, uint64_t key, uint64_t offset, size_t length)
 {
-	serving->out = realloc(serving->out, serving->out_length + length + 1);
-	world_check(serving->out, "out of memory");
+	make_room(serving, length);
 	world_pattern(key, offset, serving->out + serving->out_length, length);
 	serving->out_length += length;
 }

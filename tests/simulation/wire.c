@@ -10,6 +10,37 @@ uint64_t wire_connects, wire_open;
 
 static struct wire *wires;
 
+/* Windows of all connections come from here and go back here: fresh memory each time would cost more than what is done
+ * with it. */
+#define WINDOW_BYTES_MAX 200000
+union window {
+	union window *next;
+	char data[WINDOW_BYTES_MAX];
+};
+static union window *free_windows;
+
+static char *window_take(void)
+{
+	union window *window = free_windows;
+
+	if (window)
+		free_windows = window->next;
+	else
+		window = malloc(sizeof(*window));
+	world_check(window, "out of memory");
+	return window->data;
+}
+
+static void window_give(char *data)
+{
+	union window *window = (union window *)(void *)data;
+
+	if (!window)
+		return;
+	window->next = free_windows;
+	free_windows = window;
+}
+
 struct wire *wire_new(enum wire_kind kind, void (*peer)(void *), void *owner)
 {
 	struct wire *wire = calloc(1, sizeof(*wire));
@@ -20,8 +51,8 @@ struct wire *wire_new(enum wire_kind kind, void (*peer)(void *), void *owner)
 	wire->peer = peer;
 	wire->owner = owner;
 	/* The smallest windows make a byte a step: rare. */
-	wire->in.size = world_chance(100) ? world_between(100, 1000) : world_between(1000, 200000);
-	wire->out.size = world_chance(100) ? world_between(100, 1000) : world_between(1000, 200000);
+	wire->in.size = world_chance(100) ? world_between(100, 1000) : world_between(1000, WINDOW_BYTES_MAX);
+	wire->out.size = world_chance(100) ? world_between(100, 1000) : world_between(1000, WINDOW_BYTES_MAX);
 	wire->next = wires;
 	wires = wire;
 	return wire;
@@ -29,8 +60,8 @@ struct wire *wire_new(enum wire_kind kind, void (*peer)(void *), void *owner)
 
 static void free_streams(struct wire *wire)
 {
-	free(wire->in.data);
-	free(wire->out.data);
+	window_give(wire->in.data);
+	window_give(wire->out.data);
 	wire->in.data = wire->out.data = NULL;
 	wire->in.length = wire->out.length = 0;
 }
@@ -62,8 +93,7 @@ static size_t stream_write(struct stream *stream, const char *data, size_t lengt
 	size_t room = stream->size - stream->length, done = 0;
 
 	if (!stream->data)
-		stream->data = malloc(stream->size);
-	world_check(stream->data, "out of memory");
+		stream->data = window_take();
 	if (length > room)
 		length = room;
 	while (done < length) {
