@@ -94,20 +94,25 @@ void client_receive(struct worker *worker, struct client *client)
 	bool expected = client->state == CLIENT_EXCHANGE && !client->exchange.request_complete;
 	uint64_t token;
 
-	if (connection->closing || client->eof || connection_has(connection, OPERATION_RECEIVE))
+	if (connection->closing)
+		return;
+	/* While the server is slow to take what is here, it is not the client that is late. A send has the alarm for
+	 * itself. */
+	if (expected && !connection_has(connection, OPERATION_SEND)) {
+		if (client->in_start < client->in_end)
+			wheel_set(&worker->wheel, &connection->alarm, UINT64_MAX);
+		else
+			set_alarm(worker, client, worker->options->idle_timeout_ns);
+	}
+	if (client->eof || connection_has(connection, OPERATION_RECEIVE))
 		return;
 	if (client->in_start > 0) {
 		memmove(client->in, client->in + client->in_start, client->in_end - client->in_start);
 		client->in_end -= client->in_start;
 		client->in_start = 0;
 	}
-	if (client->in_end == worker->in_bytes) {
-		/* The server is slow to take the request, not the client. */
-		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+	if (client->in_end == worker->in_bytes)
 		return;
-	}
-	if (expected)
-		set_alarm(worker, client, worker->options->idle_timeout_ns);
 	token = connection_begin(connection, OPERATION_RECEIVE);
 	(expected ? tailor_ring_receive : tailor_ring_receive_later)(
 	        worker->ring, connection->fd, client->in + client->in_end, worker->in_bytes - client->in_end, token);
@@ -208,9 +213,11 @@ static void ended(struct worker *worker, struct client *client, int result)
 	case CLIENT_DRAIN: client_close(worker, client); break;
 	case CLIENT_HEAD: exchange_client_gone(worker, client); break;
 	case CLIENT_EXCHANGE:
-		/* A client that has only shut down its sending side still wants its answer. */
-		if (result < 0 || !client->exchange.request_complete)
+		/* A client that has only shut down its sending side still wants its answer, if its request is here. */
+		if (result < 0)
 			exchange_client_gone(worker, client);
+		else if (!client->exchange.request_complete)
+			exchange_feed(worker, client);
 		break;
 	default: break;
 	}

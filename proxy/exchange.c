@@ -112,6 +112,12 @@ static bool discard_sent(struct worker *worker, struct client *client)
 	return true;
 }
 
+/* The client has said that nothing more comes, and all that came is not the whole request. */
+static bool is_broken_off(const struct client *client)
+{
+	return client->eof && !client->exchange.request_complete && client->in_start == client->in_end;
+}
+
 void exchange_feed(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
@@ -131,7 +137,10 @@ void exchange_feed(struct worker *worker, struct client *client)
 				upstream_send(worker, exchange->attempt[i].upstream);
 		}
 	} while (discard_sent(worker, client));
-	client_receive(worker, client);
+	if (is_broken_off(client))
+		exchange_client_gone(worker, client);
+	else
+		client_receive(worker, client);
 }
 
 void exchange_start(struct worker *worker, struct client *client)
@@ -171,6 +180,8 @@ void exchange_start(struct worker *worker, struct client *client)
 	/* Before the attempt, so that a small body goes out with the head. */
 	if (!take_body(worker, client))
 		exchange_refuse(worker, client, 400);
+	else if (is_broken_off(client))
+		exchange_client_gone(worker, client);
 	else if (begin_attempt(worker, client, (unsigned int)server, TAILOR_FAILOVER_NONE, false) < 0)
 		exchange_refuse(worker, client, 503);
 	else
@@ -202,8 +213,8 @@ void exchange_refuse(struct worker *worker, struct client *client, unsigned int 
 	exchange->response_complete = true;
 	/* An HTTP/1.0 client that is not told otherwise waits for the close. */
 	exchange->close = !exchange->keep_alive || !exchange->request_complete || exchange->minor == 0 || worker->stopping;
-	length = head_write_refusal(status, exchange->id, exchange->method == HTTP1_HEAD, exchange->close,
-	                            client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
+	length = head_write_refusal(status, exchange, client->out + exchange->out_end,
+	                            worker->out_bytes - exchange->out_end);
 	if (length > 0)
 		exchange->out_end += (uint32_t)length;
 	response_pump(worker, client);
@@ -224,11 +235,9 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	exchange->id = 0;
 }
 
-/* The response broke off: the client must notice, so its connection ends without the end of the body. */
-static void cut(struct worker *worker, struct client *client)
+/* The client must notice that the response broke off: its connection ends without the end of the body. */
+static void break_off(struct worker *worker, struct client *client)
 {
-	count(&worker->counters.cut);
-	end(worker, client, TAILOR_REQUEST_END_CUT);
 	if (client->exchange.until_close) {
 		static const struct linger reset = {.l_onoff = 1};
 
@@ -236,6 +245,13 @@ static void cut(struct worker *worker, struct client *client)
 		(void)setsockopt(client->connection.fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
 	}
 	client_close(worker, client);
+}
+
+static void cut(struct worker *worker, struct client *client)
+{
+	count(&worker->counters.cut);
+	end(worker, client, TAILOR_REQUEST_END_CUT);
+	break_off(worker, client);
 }
 
 void exchange_client_gone(struct worker *worker, struct client *client)
@@ -250,6 +266,9 @@ void exchange_client_gone(struct worker *worker, struct client *client)
 		exchange->winner = winner;
 		count(&worker->counters.client_gone);
 		end(worker, client, TAILOR_REQUEST_END_CLIENT);
+		/* It may only have been slow, and read on later. */
+		break_off(worker, client);
+		return;
 	}
 	client_close(worker, client);
 }

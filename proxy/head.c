@@ -227,7 +227,7 @@ int head_write_interim(const struct http1_head *head, char *to, size_t size)
 	return finish(&output, to);
 }
 
-int head_write_refusal(unsigned int status, uint64_t id, bool without_body, bool close, char *to, size_t size)
+int head_write_refusal(unsigned int status, const struct exchange *exchange, char *to, size_t size)
 {
 	struct output output = {.at = to, .end = to + size};
 	const char *reason = http1_reason(status);
@@ -241,12 +241,14 @@ int head_write_refusal(unsigned int status, uint64_t id, bool without_body, bool
 	put_content_length(&output, 3 + 1 + strlen(reason) + 1);
 	if (status == 503)
 		PUT(&output, "Retry-After: 1\r\n");
-	if (close)
+	if (exchange->close)
 		PUT(&output, "Connection: close\r\n");
-	if (id)
-		put_id(&output, id);
+	else if (exchange->minor == 0)
+		PUT(&output, "Connection: keep-alive\r\n");
+	if (exchange->id)
+		put_id(&output, exchange->id);
 	PUT(&output, "\r\n");
-	if (!without_body) {
+	if (exchange->method != HTTP1_HEAD) {
 		put_number(&output, status);
 		PUT(&output, " ");
 		put(&output, reason, strlen(reason));

@@ -25,7 +25,7 @@ int head_write_response(const struct exchange *exchange, const struct http1_head
 /* Writes an interim (1xx) response. Returns the length, or -ENOBUFS. */
 int head_write_interim(const struct http1_head *head, char *to, size_t size);
 
-/* Writes a whole response of the proxy's own; without_body for HEAD; id 0: none. Returns the length, or -ENOBUFS. */
-int head_write_refusal(unsigned int status, uint64_t id, bool without_body, bool close, char *to, size_t size);
+/* Writes a whole response of the proxy's own, ended as exchange->close says; id 0: none. Returns the length, or -ENOBUFS. */
+int head_write_refusal(unsigned int status, const struct exchange *exchange, char *to, size_t size);
 
 #endif /* TAILOR_PROXY_HEAD_H */

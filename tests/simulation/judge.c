@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "judge.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kernel.h"
+#include "traffic.h"
+
+#define SLOTS (1u << 11) /* read after each turn of a worker */
+#define RECORDS (1u << 14)
+/* A server that refused is believed to be down for at most so long (server.c of the proxy: 2 s). */
+#define DOWN_NS (2200 * MS)
+
+/* A request as its events tell it. */
+struct record {
+	uint64_t id;
+	struct request *request; /* NULL: its head was never whole, or nobody's */
+	bool began, ended;
+	uint8_t attempts, sent, ended_attempts, responses;
+	bool moved, failed_connect, failed_closed, failed_bad, failed_timeout, down;
+	uint16_t status;
+	uint64_t bytes;
+	enum tailor_request_end how;
+	uint32_t winner;
+	uint64_t began_ns;
+};
+
+struct judge_figures judge_figures;
+
+static struct tailor_channel channels[TAILOR_PROXY_WORKERS_MAX];
+static uint64_t positions[TAILOR_PROXY_WORKERS_MAX];
+static _Alignas(64) struct tailor_channel_head heads[TAILOR_PROXY_WORKERS_MAX];
+static _Alignas(64) struct tailor_event slots[TAILOR_PROXY_WORKERS_MAX][SLOTS];
+static struct tailor_tag tags[TAILOR_TAGS];
+static struct record records[RECORDS]; /* by id */
+static unsigned int record_count;
+/* What the counters must be. */
+static uint64_t begun, ended, refused, gone, cut, failed_over;
+static uint64_t sent[TAILOR_PROXY_SERVERS_MAX], responses[TAILOR_PROXY_SERVERS_MAX], moved_away[TAILOR_PROXY_SERVERS_MAX];
+
+void judge_open(void)
+{
+	for (unsigned int i = 0; i < world.options.workers; i++) {
+		memset(&heads[i], 0, sizeof(heads[i]));
+		memset(slots[i], 0, sizeof(slots[i]));
+		channels[i] = (struct tailor_channel){.head = &heads[i], .slots = slots[i], .mask = SLOTS - 1};
+		positions[i] = 0;
+	}
+	memset(tags, 0, sizeof(tags));
+	memset(records, 0, sizeof(records));
+	record_count = 0;
+	/* Ports whose entry belongs to somebody else. */
+	for (unsigned int i = world_chance(300) ? 20000 : 0; i > 0; i--)
+		tags[world_below(TAILOR_TAGS)].server_port = 1;
+	begun = ended = refused = gone = cut = failed_over = 0;
+	memset(sent, 0, sizeof(sent));
+	memset(responses, 0, sizeof(responses));
+	memset(moved_away, 0, sizeof(moved_away));
+	world.options.channels = channels;
+	world.options.tags = tags;
+}
+
+void judge_close(void)
+{
+	memset(channels, 0, sizeof(channels));
+}
+
+static struct record *record_of(uint64_t id)
+{
+	uint64_t at = id;
+
+	world_check(id != 0, "an event of no request");
+	for (;; at++) {
+		struct record *record = &records[at % RECORDS];
+
+		if (record->id == id)
+			return record;
+		if (record->id == 0) {
+			world_check(++record_count < RECORDS / 2, "too many requests");
+			record->id = id;
+			return record;
+		}
+	}
+}
+
+static void attempt_ended(struct record *record, const struct tailor_event *event)
+{
+	const struct wire *wire = event->arg[0] ? wire_by_port((uint16_t)event->arg[0]) : NULL;
+	bool blamed = wire && (wire->peer_ended || wire->kernel_fault);
+
+	record->ended_attempts++;
+	switch ((enum tailor_attempt_end)event->arg[1]) {
+	case TAILOR_ATTEMPT_END_CONNECT:
+		record->failed_connect = true;
+		world.last_refused_ns = world.now_ns;
+		break;
+	case TAILOR_ATTEMPT_END_CLOSED:
+		record->failed_closed = true;
+		world_check(blamed, "an attempt ended as closed on port %u, which nobody closed", (unsigned int)event->arg[0]);
+		break;
+	case TAILOR_ATTEMPT_END_BAD:
+		record->failed_bad = true;
+		world_check(wire && wire->peer_bad, "an attempt ended as bad on port %u, where all was well",
+		            (unsigned int)event->arg[0]);
+		break;
+	case TAILOR_ATTEMPT_END_TIMEOUT:
+		record->failed_timeout = true;
+		world_check(wire && (wire->peer_silent || wire->kernel_fault),
+		            "an attempt timed out on port %u, which was not silent", (unsigned int)event->arg[0]);
+		break;
+	default: break;
+	}
+}
+
+static void request_ended(struct record *record, const struct tailor_event *event)
+{
+	world_check(!record->ended, "a request ends twice");
+	record->ended = true;
+	record->status = (uint16_t)event->extra;
+	record->bytes = event->arg[0];
+	record->how = (enum tailor_request_end)event->arg[1];
+	record->winner = (uint32_t)event->arg[2];
+	record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
+	ended++;
+	refused += record->how == TAILOR_REQUEST_END_REFUSED;
+	gone += record->how == TAILOR_REQUEST_END_CLIENT;
+	cut += record->how == TAILOR_REQUEST_END_CUT;
+	failed_over += record->moved;
+	world_check((record->how == TAILOR_REQUEST_END_DONE || record->how == TAILOR_REQUEST_END_CUT) <=
+	                    (record->winner != TAILOR_ATTEMPT_NONE),
+	            "a request was answered by nobody");
+	if (world.now_ns - record->began_ns > judge_figures.held_longest_ns)
+		judge_figures.held_longest_ns = world.now_ns - record->began_ns;
+}
+
+static void take_event(const struct tailor_event *event, const char *text)
+{
+	struct record *record = record_of(event->request);
+	unsigned int server = TAILOR_ATTEMPT_SERVER(event->extra);
+
+	world_check(!record->ended, "an event of kind %u behind a request's end", event->kind);
+	switch (event->kind) {
+	case TAILOR_EVENT_REQUEST_BEGIN:
+		world_check(!record->began, "a request begins twice");
+		record->began = true;
+		record->began_ns = world.now_ns;
+		begun++;
+		break;
+	case TAILOR_EVENT_REQUEST_PARSED: {
+		const char *number = strstr(text, " /r/");
+
+		record->request = number ? traffic_request((uint32_t)strtoul(number + 4, NULL, 10)) : NULL;
+		/* Nothing but a client's requests may be understood as one. */
+		world_check(record->request || strncmp(text, "CONNECT ", 8) == 0, "somebody asked \"%s\"", text);
+		break;
+	}
+	case TAILOR_EVENT_ATTEMPT_BEGIN:
+		record->attempts++;
+		world_check(record->attempts <= world.options.replay_attempts_max, "request %u has %u attempts",
+		            record->request ? record->request->number : 0, record->attempts);
+		if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_GC) {
+			record->moved = true;
+			moved_away[1 - server]++;
+		}
+		break;
+	case TAILOR_EVENT_ATTEMPT_SEND:
+		record->sent++;
+		sent[server]++;
+		break;
+	case TAILOR_EVENT_RESPONSE_END:
+		world_check(++record->responses == 1, "a request has two responses");
+		responses[server]++;
+		break;
+	case TAILOR_EVENT_ATTEMPT_END: attempt_ended(record, event); break;
+	case TAILOR_EVENT_REQUEST_END: request_ended(record, event); break;
+	default: break;
+	}
+}
+
+static void listen_to(unsigned int worker)
+{
+	for (;;) {
+		char text[TAILOR_TEXT_BYTES * TAILOR_TEXTS_MAX + 1] = "";
+		struct tailor_event event, raw;
+		struct tailor_text line;
+		size_t length = 0;
+		enum tailor_read ret = tailor_channel_read(&channels[worker], positions[worker], &event);
+
+		if (ret == TAILOR_READ_PENDING)
+			return;
+		world_check(ret == TAILOR_READ_OK, "events are lost");
+		positions[worker]++;
+		for (unsigned int i = 0; i < event.texts; i++) {
+			ret = tailor_channel_read(&channels[worker], positions[worker]++, &raw);
+			world_check(ret == TAILOR_READ_OK, "text is lost");
+			memcpy(&line, &raw, sizeof(line));
+			memcpy(text + length, line.text, line.length);
+			length += line.length;
+		}
+		text[length] = '\0';
+		world_log("worker %u: event %u of %016" PRIx64 ", extra %x, %" PRIu64 " %" PRIu64 " %" PRIu64 " %.40s",
+		          worker, event.kind, event.request, event.extra, event.arg[0], event.arg[1], event.arg[2], text);
+		take_event(&event, text);
+	}
+}
+
+void judge_listen(void)
+{
+	for (unsigned int i = 0; i < world.options.workers && channels[i].head; i++)
+		listen_to(i);
+}
+
+static void check_refusal(const struct request *request, const struct record *record)
+{
+	bool justified;
+
+	switch (request->status) {
+	case 502: justified = record->failed_closed || record->failed_bad; break;
+	case 503: justified = record->failed_connect || record->down; break;
+	case 504: justified = record->failed_timeout; break;
+	case 408: justified = request->client_cause || request->hostile; break;
+	default: justified = request->hostile && request->status >= 400; break;
+	}
+	world_check(justified, "request %u was refused with %u for no reason", request->number, request->status);
+}
+
+static void check_answered(const struct request *request, const struct record *record)
+{
+	bool done = record->how == (request->outcome == OUTCOME_WHOLE ? TAILOR_REQUEST_END_DONE : TAILOR_REQUEST_END_REFUSED);
+
+	world_check(record->began && record->ended, "request %u was answered and has not ended", request->number);
+	world_check(done || request->client_cause || (world.stopping && record->how == TAILOR_REQUEST_END_CLIENT),
+	            "request %u was answered and ended as %d", request->number, (int)record->how);
+	if (!done)
+		return;
+	world_check(record->status == request->status, "request %u: status %u, and %u in its end", request->number,
+	            request->status, record->status);
+	world_check(record->bytes == request->reply_bytes, "request %u: %" PRIu64 " bytes came, %" PRIu64 " in its end",
+	            request->number, request->reply_bytes, record->bytes);
+	if (request->outcome == OUTCOME_WHOLE) {
+		const struct answer *answer = traffic_answer(request->answer);
+
+		world_check(record->request == request, "request %u was answered as another", request->number);
+		world_check(TAILOR_ATTEMPT_SERVER(record->winner) == answer->server, "request %u: answered by another server",
+		            request->number);
+	}
+	if (request->outcome == OUTCOME_REFUSED)
+		check_refusal(request, record);
+}
+
+static void check_unanswered(const struct request *request, const struct record *record)
+{
+	if (request->client_cause || request->behind_close || request->hostile || world.stopping)
+		return;
+	world_check(record, "request %u came to nothing, and nothing is known of it", request->number);
+	world_check(record->ended && record->how == TAILOR_REQUEST_END_CUT, "request %u was not answered and ended as %d",
+	            request->number, record->ended ? (int)record->how : -1);
+	world_check(record->failed_closed || record->failed_bad || record->failed_timeout, "request %u was cut for no reason",
+	            request->number);
+}
+
+static const struct record **by_request(void)
+{
+	const struct record **table = calloc(traffic_requests() + 1, sizeof(*table));
+
+	world_check(table, "out of memory");
+	for (unsigned int i = 0; i < RECORDS; i++) {
+		const struct record *record = &records[i];
+
+		if (record->id == 0)
+			continue;
+		world_check(record->began && record->ended, "request %016" PRIx64 " has not ended", record->id);
+		if (!record->request)
+			continue;
+		world_check(!table[record->request->number], "request %u was taken for two", record->request->number);
+		table[record->request->number] = record;
+		judge_figures.moved += record->moved;
+		judge_figures.replayed += record->sent > 1;
+	}
+	return table;
+}
+
+void judge_requests(void)
+{
+	const struct record **table = by_request();
+
+	for (uint32_t i = 1; i <= traffic_requests(); i++) {
+		const struct request *request = traffic_request(i);
+		const struct record *record = table[i];
+
+		if (request->id) {
+			const struct record *by_id = record_of(request->id);
+
+			world_check(!record || record == by_id, "request %u: the id in its answer is another's", i);
+			record = by_id;
+		}
+		judge_figures.requests++;
+		judge_figures.delivered_twice += request->deliveries > 1;
+		if (request->outcome == OUTCOME_WHOLE || request->outcome == OUTCOME_REFUSED) {
+			judge_figures.by_status[request->status % 600]++;
+			judge_figures.whole += request->outcome == OUTCOME_WHOLE;
+			judge_figures.refused += request->outcome == OUTCOME_REFUSED;
+			if (!request->connection_refused)
+				check_answered(request, record);
+		} else {
+			if (record && record->how == TAILOR_REQUEST_END_CUT)
+				judge_figures.cut++;
+			else
+				judge_figures.client++;
+			check_unanswered(request, record);
+		}
+	}
+	free(table);
+}
+
+#define SAME(what, counter, truth)                                                                                     \
+	world_check((uint64_t)(counter) == (uint64_t)(truth), what ": counted %" PRIu64 ", happened %" PRIu64,         \
+	            (uint64_t)(counter), (uint64_t)(truth))
+
+void judge_counters(void)
+{
+	struct tailor_proxy_status status;
+	uint64_t connects = 0;
+
+	tailor_proxy_status(world.proxy, &status);
+	SAME("requests begun", begun, ended);
+	SAME("requests", status.requests, ended);
+	/* A connection beyond the limit is no request, but is refused. */
+	if (2 * kernel_accepted_most < world.options.connections_max) {
+		SAME("refused", status.refused, refused);
+		SAME("client_gone", status.client_gone, gone);
+	} else {
+		world_check(status.refused >= refused && status.client_gone >= gone, "refused or gone: counted less than happened");
+	}
+	SAME("cut", status.cut, cut);
+	SAME("failed_over", status.failed_over, failed_over);
+	SAME("clients", status.clients, 0);
+	SAME("stale completions", status.stale_completions, 0);
+	for (unsigned int i = 0; i < world.options.servers; i++) {
+		const struct tailor_proxy_server_status *server = &status.server[i];
+
+		SAME("attempts sent", server->requests, sent[i]);
+		SAME("responses", server->responses, responses[i]);
+		SAME("moved away", server->moved_away, moved_away[i]);
+		SAME("in flight", server->in_flight, 0);
+		SAME("connections", server->connections, server_connections(i));
+		connects += server->connects;
+	}
+	/* Those that were cancelled were never tried. */
+	world_check(connects >= wire_connects, "connects: counted %" PRIu64 ", happened %" PRIu64, connects, wire_connects);
+}

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Lives of a proxy, one after another, each with another seed, options, and world. Everything is decided by the seed: the
+ * same seed and number of exchanges end in the same digest, or the same failure.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tailor/window.h>
+
+#include "judge.h"
+#include "kernel.h"
+#include "system.h"
+#include "traffic.h"
+
+#define EXCHANGES_OF_A_LIFE 2000
+#define STEPS_OF_A_LIFE 40000000
+
+static uint64_t steps_total, simulated_ns, digest;
+
+static unsigned int often(unsigned int most)
+{
+	return world_chance(300) ? 0 : (unsigned int)world_between(1, most);
+}
+
+static void choose_options(void)
+{
+	struct tailor_proxy_options *options = &world.options;
+
+	tailor_address_parse("127.0.0.1:0", &options->listen);
+	tailor_address_parse("127.0.0.1:9001", &options->server[0].address);
+	tailor_address_parse("127.0.0.1:9002", &options->server[1].address);
+	options->servers = world_chance(900) ? 2 : 1;
+	options->workers = world_chance(700) ? 1 : (unsigned int)world_between(2, 3);
+	options->connections_max = world_chance(800) ? 128 : (unsigned int)world_between(1, 20);
+	options->failover_on_gc = world_chance(900);
+	options->replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
+	if (world_chance(300))
+		options->replay_methods |= 1u << HTTP1_POST | 1u << HTTP1_METHOD_OTHER;
+	options->replay_attempts_max = (unsigned int)world_between(1, TAILOR_ATTEMPTS_MAX);
+	options->head_bytes_max = world_chance(500) ? 16384 : world_between(1024, 8192);
+	options->connect_timeout_ns = world_between(100, 1000) * MS;
+	options->response_timeout_ns = world_between(3000, 6000) * MS;
+	options->idle_timeout_ns = world_between(2000, 5000) * MS;
+	world.kernel_faults = often(40);
+	world.server_faults = often(60);
+	world.client_faults = often(100);
+}
+
+static void live_until_all_is_said(void)
+{
+	while (!client_all_done() || traffic_requests() < world.exchanges_max) {
+		world_check(world.steps < STEPS_OF_A_LIFE, "this life does not end");
+		world_check(world_step(), "nothing happens any more, %u of %" PRIu64 " requests made", traffic_requests(),
+		            world.exchanges_max);
+		server_turn();
+	}
+}
+
+/* Lets everything come to its end while the proxy still serves. */
+static void calm_down(void)
+{
+	uint64_t until_ns = world.now_ns + 30 * TAILOR_NS_PER_S;
+
+	server_calm();
+	while (world.now_ns < until_ns && world_step())
+		world_check(world.steps < STEPS_OF_A_LIFE, "this life does not end");
+	judge_counters();
+}
+
+static void stop(void)
+{
+	world.stopping = true;
+	tailor_proxy_stop(world.proxy, world.now_ns + world_below(500) * MS);
+	world.proxy = NULL;
+	/* Clients learn of it. */
+	while (!client_all_done()) {
+		world_check(world.steps < STEPS_OF_A_LIFE, "this life does not end");
+		world_check(world_step(), "a client hears nothing of the proxy's end");
+	}
+}
+
+static void live(uint64_t seed, uint64_t exchanges)
+{
+	char error[256];
+	bool in_the_middle;
+
+	world_open(seed);
+	world.exchanges_max = exchanges;
+	choose_options();
+	in_the_middle = world_chance(200);
+	if (in_the_middle)
+		world.exchanges_max = exchanges;
+	world_log("seed %" PRIu64 ": %u servers, %u workers, %u connections, faults %u %u %u", seed, world.options.servers,
+	          world.options.workers, world.options.connections_max, world.kernel_faults, world.server_faults,
+	          world.client_faults);
+	judge_open();
+	world_check(tailor_proxy_start(&world.options, &world.proxy, error, sizeof(error)) == 0, "%s", error);
+	server_open();
+	client_open();
+	if (in_the_middle) {
+		uint64_t until = world_below(exchanges) + 1;
+
+		while (traffic_requests() < until) {
+			world_check(world_step(), "nothing happens any more");
+			server_turn();
+		}
+	} else {
+		live_until_all_is_said();
+		calm_down();
+	}
+	stop();
+	server_close();
+	judge_listen();
+	judge_requests();
+	world_check(ring_operations == 0, "%u operations are left", ring_operations);
+	world_check(wire_open == 0, "%" PRIu64 " connections are left", wire_open);
+	world_check(kernel_open_descriptors() == 0, "%u descriptors are left", kernel_open_descriptors());
+	steps_total += world.steps;
+	simulated_ns += world.now_ns - 1000 * TAILOR_NS_PER_S;
+	digest = digest * 31 + world.random + world.now_ns + world.steps;
+	judge_close();
+	client_free_all();
+	traffic_free();
+	wire_free_all();
+	kernel_free();
+	world_close();
+}
+
+static void print_figures(uint64_t seed, uint64_t lives, uint64_t took_ns)
+{
+	const struct judge_figures *f = &judge_figures;
+
+	printf("simulation: seed %" PRIu64 ", %" PRIu64 " lives, %" PRIu64 " requests, %" PRIu64 " steps, %.0f s of its time in %.1f s\n",
+	       seed, lives, f->requests, steps_total, (double)simulated_ns / 1e9, (double)took_ns / 1e9);
+	printf("answered %" PRIu64 ", refused %" PRIu64 ", cut %" PRIu64 ", clients gone %" PRIu64 "; moved %" PRIu64
+	       ", sent again %" PRIu64 ", longest %.1f s\n",
+	       f->whole, f->refused, f->cut, f->client, f->moved, f->replayed, (double)f->held_longest_ns / 1e9);
+	printf("operations %" PRIu64 ", cancels %" PRIu64 " (%" PRIu64 " in time); status", ring_operations_total, ring_cancels,
+	       ring_cancelled);
+	for (unsigned int i = 0; i < 600; i++) {
+		if (f->by_status[i])
+			printf(" %u: %" PRIu64, i, f->by_status[i]);
+	}
+	printf("\ndigest %016" PRIx64 "\n", digest);
+}
+
+static uint64_t number(const char *text)
+{
+	char *end;
+	uint64_t value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || end == text || *end) {
+		fprintf(stderr, "simulation: \"%s\" is no number\n", text);
+		exit(2);
+	}
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+	        {"seed", required_argument, NULL, 's'},
+	        {"exchanges", required_argument, NULL, 'e'},
+	        {"verbose", no_argument, NULL, 'v'},
+	        {NULL, 0, NULL, 0},
+	};
+	uint64_t seed = 1, exchanges = 10000, begin_ns = system_clock_ns(), lives = 0;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 's': seed = number(optarg); break;
+		case 'e': exchanges = number(optarg); break;
+		case 'v': world.verbose = true; break;
+		default:
+			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--verbose]\n");
+			return 2;
+		}
+	}
+	/* The first life has the seed itself, so that one that fails is found again alone. */
+	for (uint64_t left = exchanges; left > 0; lives++) {
+		uint64_t of_this = left < EXCHANGES_OF_A_LIFE ? left : EXCHANGES_OF_A_LIFE;
+
+		live(seed + lives, of_this);
+		left -= of_this;
+	}
+	print_figures(seed, lives, system_clock_ns() - begin_ns);
+	return 0;
+}
