@@ -14,6 +14,9 @@
 /* A server that refused is believed to be down for at most so long (server.c of the proxy: 2 s). */
 #define DOWN_NS (2200 * MS)
 
+/* The server's port in tags of others. */
+#define FOREIGN 1
+
 /* A request as its events tell it. */
 struct record {
 	uint64_t id;
@@ -54,7 +57,7 @@ void judge_open(void)
 	record_count = 0;
 	/* Ports whose entry belongs to somebody else. */
 	for (unsigned int i = world_chance(300) ? 20000 : 0; i > 0; i--)
-		tags[world_below(TAILOR_TAGS)].server_port = 1;
+		tags[world_below(TAILOR_TAGS)].server_port = FOREIGN;
 	begun = ended = refused = gone = cut = failed_over = 0;
 	memset(sent, 0, sizeof(sent));
 	memset(responses, 0, sizeof(responses));
@@ -163,6 +166,8 @@ static void take_event(const struct tailor_event *event, const char *text)
 		            record->request ? record->request->number : 0, record->attempts);
 		if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_GC) {
 			record->moved = true;
+			world_check(server_collects(1 - server, false) && !server_collects(server, true),
+			            "moved from a server that runs, or to one that has stopped");
 			moved_away[1 - server]++;
 		}
 		break;
@@ -287,6 +292,9 @@ void judge_requests(void)
 {
 	const struct record **table = by_request();
 
+	for (unsigned int port = 0; port < TAILOR_TAGS; port++)
+		world_check(tags[port].server_port <= FOREIGN, "the tag of port %u is left", port);
+
 	for (uint32_t i = 1; i <= traffic_requests(); i++) {
 		const struct request *request = traffic_request(i);
 		const struct record *record = table[i];
@@ -346,6 +354,7 @@ void judge_counters(void)
 		SAME("responses", server->responses, responses[i]);
 		SAME("moved away", server->moved_away, moved_away[i]);
 		SAME("in flight", server->in_flight, 0);
+		SAME("paused", server->paused, 0);
 		SAME("connections", server->connections, server_connections(i));
 		connects += server->connects;
 	}

@@ -55,7 +55,7 @@ struct server {
 	uint64_t resume_ns;
 	struct tailor_jvm_page *page;
 	int wakers[TAILOR_JVM_WAKERS];
-	bool attached, was_detached;
+	bool attached;
 	uint64_t change_ns;
 };
 
@@ -669,18 +669,25 @@ void server_turn(void)
 		if (world.now_ns < server->change_ns)
 			continue;
 		if (server->attached && world_chance(300)) {
-			tailor_proxy_jvm_detach(world.proxy, i);
 			server->attached = false;
+			tailor_proxy_jvm_detach(world.proxy, i);
 			server->change_ns = world.now_ns + world_below(50) * MS;
 		} else {
 			/* Also in the place of the one that is there. */
+			server->attached = false;
 			tailor_proxy_jvm_attach(world.proxy, i, server->page, server->wakers);
-			if (server->attached)
-				server->was_detached = true;
 			server->attached = true;
 			server->change_ns = world.now_ns + world_between(100, 20000) * MS;
 		}
+		if (world_chance(300))
+			(void)tailor_proxy_swap(world.proxy);
 	}
+}
+
+bool server_collects(unsigned int server, bool known)
+{
+	return TAILOR_JVM_STATE_OF(servers[server].page->state) == TAILOR_JVM_COLLECTING &&
+	       (servers[server].attached || !known);
 }
 
 void server_calm(void)

@@ -85,7 +85,8 @@ void server_turn(void);
 /* No pauses, no faults from here on; everything that was silent ends. */
 void server_calm(void);
 unsigned int server_connections(unsigned int server);
-uint64_t server_pauses(unsigned int server, bool *ret_always_attached);
+/* Its JVM says so at this moment; `known`: and the proxy has been given its page. */
+bool server_collects(unsigned int server, bool known);
 
 /* Clients. */
 void client_open(void);
