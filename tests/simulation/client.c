@@ -227,8 +227,11 @@ static void make_request(struct client *client)
 	                                                 request->method == HTTP1_PATCH ?
 	                                         950 :
 	                                         20));
+	if (client->half_closes && client->made == client->requests && request->method == HTTP1_POST && !request->hostile)
+		request->has_body = true;
 	if (request->has_body) {
-		request->body_bytes = world_size();
+		/* The end that comes while the proxy still holds most of it is worth a try. */
+		request->body_bytes = client->half_closes && world_chance(500) ? world_between(30000, 60000) : world_size();
 		request->chunked = request->hostile || (request->minor == 1 && world_chance(400));
 		request->expects = request->minor == 1 && world_chance(100);
 	}
@@ -282,13 +285,14 @@ static void leave(struct client *client, bool reset)
 
 		request->outcome = i == client->answered && client->reply.bytes > 0 && !behind ? OUTCOME_BROKEN : OUTCOME_NOTHING;
 		request->behind_close = behind;
+		request->at_stop = world.stopping;
 		if (request->outcome == OUTCOME_BROKEN) {
 			request->id = client->reply.id;
 			request->status = client->reply.status;
 		}
 		/* One broken answer ends them all. */
 		behind = true;
-		if (client->wire->kernel_fault || client->wire->bytes_lost)
+		if (client->wire->kernel_fault || client->wire->bytes_lost || client->wire->turned_away)
 			request->client_cause = true;
 	}
 	if (client->wire->kernel_fault)

@@ -21,7 +21,7 @@
 struct record {
 	uint64_t id;
 	struct request *request; /* NULL: its head was never whole, or nobody's */
-	bool began, ended;
+	bool began, ended, at_stop;
 	uint8_t attempts, sent, ended_attempts, responses;
 	bool moved, failed_connect, failed_closed, failed_bad, failed_timeout, down;
 	uint16_t status;
@@ -122,11 +122,11 @@ static void request_ended(struct record *record, const struct tailor_event *even
 {
 	world_check(!record->ended, "a request ends twice");
 	record->ended = true;
+	record->at_stop = world.stopping;
 	record->status = (uint16_t)event->extra;
 	record->bytes = event->arg[0];
 	record->how = (enum tailor_request_end)event->arg[1];
 	record->winner = (uint32_t)event->arg[2];
-	record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
 	ended++;
 	refused += record->how == TAILOR_REQUEST_END_REFUSED;
 	gone += record->how == TAILOR_REQUEST_END_CLIENT;
@@ -178,6 +178,10 @@ static void take_event(const struct tailor_event *event, const char *text)
 	case TAILOR_EVENT_RESPONSE_END:
 		world_check(++record->responses == 1, "a request has two responses");
 		responses[server]++;
+		break;
+	case TAILOR_EVENT_REPLY_BEGIN:
+		/* Until its end much may happen. */
+		record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
 		break;
 	case TAILOR_EVENT_ATTEMPT_END: attempt_ended(record, event); break;
 	case TAILOR_EVENT_REQUEST_END: request_ended(record, event); break;
@@ -237,7 +241,7 @@ static void check_answered(const struct request *request, const struct record *r
 	bool done = record->how == (request->outcome == OUTCOME_WHOLE ? TAILOR_REQUEST_END_DONE : TAILOR_REQUEST_END_REFUSED);
 
 	world_check(record->began && record->ended, "request %u was answered and has not ended", request->number);
-	world_check(done || request->client_cause || (world.stopping && record->how == TAILOR_REQUEST_END_CLIENT),
+	world_check(done || request->client_cause || (record->at_stop && record->how == TAILOR_REQUEST_END_CLIENT),
 	            "request %u was answered and ended as %d", request->number, (int)record->how);
 	if (!done)
 		return;
@@ -258,7 +262,7 @@ static void check_answered(const struct request *request, const struct record *r
 
 static void check_unanswered(const struct request *request, const struct record *record)
 {
-	if (request->client_cause || request->behind_close || request->hostile || world.stopping)
+	if (request->client_cause || request->behind_close || request->hostile || request->at_stop)
 		return;
 	world_check(record, "request %u came to nothing, and nothing is known of it", request->number);
 	world_check(record->ended && record->how == TAILOR_REQUEST_END_CUT, "request %u was not answered and ended as %d",

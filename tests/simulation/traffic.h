@@ -38,6 +38,7 @@ struct request {
 	uint64_t reply_bytes; /* interim responses included */
 	bool close_announced;
 	bool behind_close; /* pipelined behind a response that ended the connection */
+	bool at_stop;      /* came to nothing while the proxy stopped */
 	bool connection_refused; /* 503 without having been read */
 };
 
