@@ -47,8 +47,9 @@ static void ended(struct worker *worker, unsigned int index)
 
 	worker->server[index].paused = false;
 	count_add(&worker->counters.server[index].paused, (uint64_t)-1);
-	/* Requests that found both stopped have waited at the other one; they need not any longer. */
-	if (worker->options->servers == 2 && worker->server[other].paused) {
+	/* Requests that found both stopped have waited at the other one; they need not any longer. Its own stop may be
+	 * over, too, and only be noticed after this one's end. */
+	if (worker->options->servers == 2 && worker->server[other].paused && server_is_paused(worker, other)) {
 		hand_over(worker, other);
 		judge_in_flight(worker, other, true);
 	}

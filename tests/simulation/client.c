@@ -227,8 +227,11 @@ static void make_request(struct client *client)
 	                                                 request->method == HTTP1_PATCH ?
 	                                         950 :
 	                                         20));
+	if (client->half_closes && client->made == client->requests && request->method == HTTP1_POST && !request->hostile)
+		request->has_body = true;
 	if (request->has_body) {
-		request->body_bytes = world_size();
+		/* The end that comes while the proxy still holds most of it is worth a try. */
+		request->body_bytes = client->half_closes && world_chance(500) ? world_between(30000, 60000) : world_size();
 		request->chunked = request->hostile || (request->minor == 1 && world_chance(400));
 		request->expects = request->minor == 1 && world_chance(100);
 	}
@@ -282,13 +285,14 @@ static void leave(struct client *client, bool reset)
 
 		request->outcome = i == client->answered && client->reply.bytes > 0 && !behind ? OUTCOME_BROKEN : OUTCOME_NOTHING;
 		request->behind_close = behind;
+		request->at_stop = world.stopping;
 		if (request->outcome == OUTCOME_BROKEN) {
 			request->id = client->reply.id;
 			request->status = client->reply.status;
 		}
 		/* One broken answer ends them all. */
 		behind = true;
-		if (client->wire->kernel_fault || client->wire->bytes_lost)
+		if (client->wire->kernel_fault || client->wire->bytes_lost || client->wire->turned_away)
 			request->client_cause = true;
 	}
 	if (client->wire->kernel_fault)
@@ -342,7 +346,12 @@ static bool read_some(struct client *client)
 	size_t most = client->reads_slowly ? world_between(1, 6000) : sizeof(buffer), got;
 
 	if (world.now_ns < client->read_stalled_until_ns) {
-		later(client, client->read_stalled_until_ns - world.now_ns);
+		if (client->wire->proxy_closed) {
+			leave(client, true);
+			return false;
+		}
+		if (client->read_stalled_until_ns != UINT64_MAX)
+			later(client, client->read_stalled_until_ns - world.now_ns);
 		return true;
 	}
 	while ((got = wire_read(client->wire, buffer, most)) > 0) {
@@ -363,9 +372,15 @@ static bool read_some(struct client *client)
 		}
 		if (client->read >= client->stall_read) {
 			client->stall_read = UINT64_MAX;
-			client->read_stalled_until_ns = world.now_ns + world_between(1, 3) * world.options.idle_timeout_ns;
 			cause(client);
-			later(client, client->read_stalled_until_ns - world.now_ns);
+			/* Some never read again. */
+			client->read_stalled_until_ns = UINT64_MAX;
+			if (world_chance(500)) {
+				client->read_stalled_until_ns = world.now_ns + world_between(1, 3) * world.options.idle_timeout_ns;
+				later(client, client->read_stalled_until_ns - world.now_ns);
+			} else {
+				later(client, 1); /* the proxy may have closed already */
+			}
 			return true;
 		}
 		if (client->reads_slowly) {
@@ -535,7 +550,7 @@ static void set_manners(struct client *client)
 	client->keeps = world_chance(500);
 	if (client->minor == 0 && !client->keeps)
 		client->requests = 1;
-	client->half_closes = world_chance(100);
+	client->half_closes = world_chance(200);
 	client->lingers = world_chance(20);
 	client->abandons = world_chance(500);
 	client->reads_slowly = world_chance(100);
@@ -569,6 +584,12 @@ static void next_client(void *object, uint64_t unused)
 	client->progress_ns = world.now_ns;
 	client->wire = wire_new(WIRE_CLIENT, run, client);
 	client->wire->port = (uint16_t)world_between(1024, 65535);
+	/* What it does not read is not to be hidden in the kernel; and some ask on all the same. */
+	if (client->stall_read != UINT64_MAX) {
+		client->wire->out.size = world_between(100, 2000);
+		if (world_chance(500))
+			client->depth = 6;
+	}
 	client->next = clients;
 	clients = client;
 	living++;

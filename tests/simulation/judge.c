@@ -14,11 +14,14 @@
 /* A server that refused is believed to be down for at most so long (server.c of the proxy: 2 s). */
 #define DOWN_NS (2200 * MS)
 
+/* The server's port in tags of others. */
+#define FOREIGN 1
+
 /* A request as its events tell it. */
 struct record {
 	uint64_t id;
 	struct request *request; /* NULL: its head was never whole, or nobody's */
-	bool began, ended;
+	bool began, ended, at_stop;
 	uint8_t attempts, sent, ended_attempts, responses;
 	bool moved, failed_connect, failed_closed, failed_bad, failed_timeout, down;
 	uint16_t status;
@@ -54,7 +57,7 @@ void judge_open(void)
 	record_count = 0;
 	/* Ports whose entry belongs to somebody else. */
 	for (unsigned int i = world_chance(300) ? 20000 : 0; i > 0; i--)
-		tags[world_below(TAILOR_TAGS)].server_port = 1;
+		tags[world_below(TAILOR_TAGS)].server_port = FOREIGN;
 	begun = ended = refused = gone = cut = failed_over = 0;
 	memset(sent, 0, sizeof(sent));
 	memset(responses, 0, sizeof(responses));
@@ -119,11 +122,11 @@ static void request_ended(struct record *record, const struct tailor_event *even
 {
 	world_check(!record->ended, "a request ends twice");
 	record->ended = true;
+	record->at_stop = world.stopping;
 	record->status = (uint16_t)event->extra;
 	record->bytes = event->arg[0];
 	record->how = (enum tailor_request_end)event->arg[1];
 	record->winner = (uint32_t)event->arg[2];
-	record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
 	ended++;
 	refused += record->how == TAILOR_REQUEST_END_REFUSED;
 	gone += record->how == TAILOR_REQUEST_END_CLIENT;
@@ -163,6 +166,8 @@ static void take_event(const struct tailor_event *event, const char *text)
 		            record->request ? record->request->number : 0, record->attempts);
 		if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_GC) {
 			record->moved = true;
+			world_check(server_collects(1 - server, false) && !server_collects(server, true),
+			            "moved from a server that runs, or to one that has stopped");
 			moved_away[1 - server]++;
 		}
 		break;
@@ -173,6 +178,10 @@ static void take_event(const struct tailor_event *event, const char *text)
 	case TAILOR_EVENT_RESPONSE_END:
 		world_check(++record->responses == 1, "a request has two responses");
 		responses[server]++;
+		break;
+	case TAILOR_EVENT_REPLY_BEGIN:
+		/* Until its end much may happen. */
+		record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
 		break;
 	case TAILOR_EVENT_ATTEMPT_END: attempt_ended(record, event); break;
 	case TAILOR_EVENT_REQUEST_END: request_ended(record, event); break;
@@ -232,7 +241,7 @@ static void check_answered(const struct request *request, const struct record *r
 	bool done = record->how == (request->outcome == OUTCOME_WHOLE ? TAILOR_REQUEST_END_DONE : TAILOR_REQUEST_END_REFUSED);
 
 	world_check(record->began && record->ended, "request %u was answered and has not ended", request->number);
-	world_check(done || request->client_cause || (world.stopping && record->how == TAILOR_REQUEST_END_CLIENT),
+	world_check(done || request->client_cause || (record->at_stop && record->how == TAILOR_REQUEST_END_CLIENT),
 	            "request %u was answered and ended as %d", request->number, (int)record->how);
 	if (!done)
 		return;
@@ -253,7 +262,7 @@ static void check_answered(const struct request *request, const struct record *r
 
 static void check_unanswered(const struct request *request, const struct record *record)
 {
-	if (request->client_cause || request->behind_close || request->hostile || world.stopping)
+	if (request->client_cause || request->behind_close || request->hostile || request->at_stop)
 		return;
 	world_check(record, "request %u came to nothing, and nothing is known of it", request->number);
 	world_check(record->ended && record->how == TAILOR_REQUEST_END_CUT, "request %u was not answered and ended as %d",
@@ -286,6 +295,9 @@ static const struct record **by_request(void)
 void judge_requests(void)
 {
 	const struct record **table = by_request();
+
+	for (unsigned int port = 0; port < TAILOR_TAGS; port++)
+		world_check(tags[port].server_port <= FOREIGN, "the tag of port %u is left", port);
 
 	for (uint32_t i = 1; i <= traffic_requests(); i++) {
 		const struct request *request = traffic_request(i);
@@ -346,6 +358,7 @@ void judge_counters(void)
 		SAME("responses", server->responses, responses[i]);
 		SAME("moved away", server->moved_away, moved_away[i]);
 		SAME("in flight", server->in_flight, 0);
+		SAME("paused", server->paused, 0);
 		SAME("connections", server->connections, server_connections(i));
 		connects += server->connects;
 	}

@@ -55,7 +55,7 @@ struct server {
 	uint64_t resume_ns;
 	struct tailor_jvm_page *page;
 	int wakers[TAILOR_JVM_WAKERS];
-	bool attached, was_detached;
+	bool attached;
 	uint64_t change_ns;
 };
 
@@ -111,7 +111,10 @@ int server_connect(struct wire *wire, uint16_t port)
 	serving->wire = wire;
 	serving->server = index;
 	serving->reads = true;
-	serving->slow = world_chance(50);
+	serving->slow = world_chance(70);
+	/* Else what it does not read would wait in the kernel, unseen by the proxy. */
+	if (serving->slow)
+		wire->out.size = world_between(1000, 10000);
 	serving->next = servings;
 	servings = serving;
 	wire->owner = serving;
@@ -366,6 +369,11 @@ static void take_head(struct serving *serving, size_t length)
 				(void)wire_write(serving->wire, text, sizeof(text) - 1);
 		}
 	}
+	/* Some fall silent in the middle of a request. */
+	if (!serving->body_done && !serving->planned && faulty(3000)) {
+		serving->wire->peer_silent = true;
+		serving->reads = false;
+	}
 }
 
 static size_t take_body(struct serving *serving, const char *data, size_t length)
@@ -441,7 +449,7 @@ static void take(struct serving *serving)
 		if (got == 0 && used == 0)
 			break;
 		if (serving->slow && serving->wire->out.length > 0) {
-			later(serving, world_delay());
+			later(serving, world_between(5, 1500) * US);
 			break;
 		}
 	}
@@ -546,7 +554,7 @@ static void run(void *object)
 	if (serving->in_body && serving->body_done && !serving->planned && !serving->answering && serving->answer_ns == 0) {
 		plan(serving);
 		/* Searching takes its time. */
-		serving->answer_ns = world.now_ns + (world_chance(20) ? world_between(1, 200) * MS : world_delay());
+		serving->answer_ns = world.now_ns + (world_chance(40) ? world_between(1, 100) * MS : world_delay());
 	} else if (serving->in_body && serving->body_done && !serving->planned) {
 		/* Answered early, and now read whole. */
 		serving->in_body = false;
@@ -605,7 +613,7 @@ static void pause_end(void *object, uint64_t unused)
 	(void)unused;
 	set_state(server, TAILOR_JVM_RUNNING);
 	world_later(20 * US, runs_again, server, 0);
-	world_later(world_between(1, world_chance(100) ? 5 : 200) * MS, pause_begin, server, 0);
+	world_later(world_between(1, world_chance(500) ? 10 : 100) * MS, pause_begin, server, 0);
 }
 
 static void crash_end(void *object, uint64_t unused)
@@ -669,18 +677,25 @@ void server_turn(void)
 		if (world.now_ns < server->change_ns)
 			continue;
 		if (server->attached && world_chance(300)) {
-			tailor_proxy_jvm_detach(world.proxy, i);
 			server->attached = false;
+			tailor_proxy_jvm_detach(world.proxy, i);
 			server->change_ns = world.now_ns + world_below(50) * MS;
 		} else {
 			/* Also in the place of the one that is there. */
+			server->attached = false;
 			tailor_proxy_jvm_attach(world.proxy, i, server->page, server->wakers);
-			if (server->attached)
-				server->was_detached = true;
 			server->attached = true;
 			server->change_ns = world.now_ns + world_between(100, 20000) * MS;
 		}
+		if (world_chance(300))
+			(void)tailor_proxy_swap(world.proxy);
 	}
+}
+
+bool server_collects(unsigned int server, bool known)
+{
+	return TAILOR_JVM_STATE_OF(servers[server].page->state) == TAILOR_JVM_COLLECTING &&
+	       (servers[server].attached || !known);
 }
 
 void server_calm(void)

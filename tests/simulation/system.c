@@ -161,8 +161,16 @@ int __wrap_clock_gettime(clockid_t clock, struct timespec *to)
 
 int __wrap_close(int fd)
 {
-	if (!kernel_descriptor(fd))
+	const struct descriptor *descriptor = kernel_descriptor(fd);
+
+	if (!descriptor)
 		return __real_close(fd);
+	/* Not by the ring: a connection for which there is not even a slot to refuse it in. */
+	if (descriptor->wire && descriptor->wire->accepted) {
+		world_check(kernel_accepted > world.options.connections_max || world.stopping,
+		            "a connection was turned away, and there were only %u", kernel_accepted);
+		descriptor->wire->turned_away = true;
+	}
 	kernel_close(fd);
 	return 0;
 }

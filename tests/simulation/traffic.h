@@ -38,6 +38,7 @@ struct request {
 	uint64_t reply_bytes; /* interim responses included */
 	bool close_announced;
 	bool behind_close; /* pipelined behind a response that ended the connection */
+	bool at_stop;      /* came to nothing while the proxy stopped */
 	bool connection_refused; /* 503 without having been read */
 };
 
@@ -85,7 +86,8 @@ void server_turn(void);
 /* No pauses, no faults from here on; everything that was silent ends. */
 void server_calm(void);
 unsigned int server_connections(unsigned int server);
-uint64_t server_pauses(unsigned int server, bool *ret_always_attached);
+/* Its JVM says so at this moment; `known`: and the proxy has been given its page. */
+bool server_collects(unsigned int server, bool known);
 
 /* Clients. */
 void client_open(void);

@@ -43,6 +43,7 @@ struct wire {
 	bool peer_ended;   /* the peer said FIN or RST */
 	bool peer_bad;     /* the peer sent what is no response */
 	bool peer_silent;  /* the peer does not answer any more */
+	bool turned_away; /* closed as soon as accepted */
 	bool bytes_lost;   /* bytes for the peer that a reset swallowed */
 	struct wire *next; /* all of this life */
 };
