@@ -210,6 +210,7 @@ static void make_request(struct client *client)
 	char text[64];
 
 	client->request[client->made++] = request->number;
+	request->wire = client->wire;
 	request->method = choose_method();
 	request->minor = client->minor;
 	request->last = (client->minor == 0 && !client->keeps) || (client->made == client->requests && world_chance(300));
