@@ -155,7 +155,8 @@ void client_make_request(struct client *client)
 	request->minor = client->minor;
 	request->last = (client->minor == 0 && !client->keeps) || (client->made == client->requests && world_chance(300));
 	request->hostile = client->hostile && client->made == client->requests;
-	request->client_cause = world.now_ns < client->read_stalled_until_ns || world.now_ns < client->stalled_until_ns;
+	/* Behind a stall the proxy may just be closing an idle connection. */
+	request->client_cause = client->read_stalled_until_ns != 0 || client->stalled_until_ns != 0;
 	/* HTTP/1.0 knows no chunks that could be bad. */
 	if (request->hostile && (request->minor == 0 || world_chance(700))) {
 		make_hostile(client, request);
