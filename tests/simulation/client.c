@@ -5,44 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client.h"
 #include "kernel.h"
-#include "reply.h"
-#include "traffic.h"
 
-#define REQUESTS_MAX 12 /* of one connection */
 /* Nobody waits longer than all the proxy's deadlines together take. */
 #define PATIENCE_NS (40 * TAILOR_NS_PER_S)
-
-struct client {
-	struct client *next;
-	struct wire *wire;
-	bool waiting, gone;
-	/* Manners. */
-	unsigned int requests, depth; /* how many in all, how many at once */
-	uint8_t minor;
-	bool keeps; /* HTTP/1.0 */
-	bool hostile, half_closes, lingers, abandons;
-	bool reads_slowly, writes_slowly;
-	uint64_t abort_written, abort_read; /* after so many bytes */
-	uint64_t stall_written, stall_read;
-	bool resets, only_fin; /* how it aborts */
-	/* Writing. */
-	char *out;
-	size_t out_length, out_size, out_at;
-	uint64_t written;
-	size_t hold_at; /* a body that waits for 100 Continue begins here in `out`; SIZE_MAX: none */
-	uint64_t hold_until_ns, think_until_ns, stalled_until_ns;
-	bool fin;
-	/* Requests and answers. */
-	uint32_t request[REQUESTS_MAX];
-	uint64_t end[REQUESTS_MAX]; /* when so many bytes are written, the request is */
-	unsigned int made, answered;
-	struct reply reply;
-	uint64_t read;
-	uint64_t read_stalled_until_ns;
-	bool ending; /* a response has announced the end */
-	uint64_t progress_ns;
-};
 
 static struct client *clients;
 static unsigned int living, concurrency;
@@ -65,197 +32,6 @@ static void later(struct client *client, uint64_t delay_ns)
 		return;
 	client->waiting = true;
 	world_later(delay_ns, run_later, client, 0);
-}
-
-static void make_room(struct client *client, size_t length)
-{
-	if (client->out_length + length <= client->out_size)
-		return;
-	client->out_size = 2 * (client->out_length + length);
-	client->out = realloc(client->out, client->out_size);
-	world_check(client->out, "out of memory");
-}
-
-static void put(struct client *client, const char *text, size_t length)
-{
-	make_room(client, length);
-	memcpy(client->out + client->out_length, text, length);
-	client->out_length += length;
-}
-
-static void put_text(struct client *client, const char *text)
-{
-	put(client, text, strlen(text));
-}
-
-static void put_pattern(struct client *client, uint64_t key, uint64_t offset, size_t length)
-{
-	make_room(client, length);
-	world_pattern(key, offset, client->out + client->out_length, length);
-	client->out_length += length;
-}
-
-static void put_body(struct client *client, struct request *request)
-{
-	uint64_t key = TRAFFIC_REQUEST_KEY(request->number), offset = 0;
-	size_t most = world_chance(100) && request->body_bytes < 3000 ? 20 : 40000;
-	/* Somewhere in it the client forgets how chunks are written. */
-	uint64_t bad = request->hostile ? world_below(request->body_bytes + 1) : UINT64_MAX;
-	char line[32];
-
-	if (!request->chunked) {
-		put_pattern(client, key, 0, request->body_bytes);
-		return;
-	}
-	while (offset < request->body_bytes && offset < bad) {
-		size_t chunk = world_between(1, most);
-
-		if (chunk > request->body_bytes - offset)
-			chunk = request->body_bytes - offset;
-		snprintf(line, sizeof(line), world_chance(50) ? "%zx;x\r\n" : "%zx\r\n", chunk);
-		put_text(client, line);
-		put_pattern(client, key, offset, chunk);
-		put_text(client, "\r\n");
-		offset += chunk;
-	}
-	put_text(client, bad != UINT64_MAX ? "-1\r\nhello\r\n\r\n" : "0\r\n\r\n");
-}
-
-static enum http1_method choose_method(void)
-{
-	static const uint8_t methods[] = {HTTP1_GET,  HTTP1_GET,  HTTP1_GET,    HTTP1_GET,     HTTP1_GET,
-	                                  HTTP1_GET,  HTTP1_GET,  HTTP1_HEAD,   HTTP1_POST,    HTTP1_POST,
-	                                  HTTP1_POST, HTTP1_POST, HTTP1_PUT,    HTTP1_DELETE,  HTTP1_OPTIONS,
-	                                  HTTP1_PUT,  HTTP1_HEAD, HTTP1_PATCH, HTTP1_METHOD_OTHER};
-
-	return (enum http1_method)methods[world_below(sizeof(methods))];
-}
-
-/* Behind a method and a target: heads that no server may ever see. */
-static const char *const hostile_heads[] = {
-        " HTTP/1.1\r\n\r\n",
-        " HTTP/2.0\r\nHost: a\r\n\r\n",
-        " HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n",
-        "  HTTP/1.1\r\nHost: a\r\n\r\n",
-        " HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef",
-        " HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-        " HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n",
-        " HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n",
-        " HTTP/1.1\r\nHost: a\r\nContent-Length : 3\r\n\r\nabc",
-        " HTTP/1.1\r\nHost: a\r\n folded: 1\r\n\r\n",
-        " HTTP/1.1\r\nHost: a\r\nNul: a\001\r\n\r\n",
-        " HTTP/1.1\nHost: a\n\n\r\r\n\r\n",
-        " HTTP/1.1\r\nHost: a\r\nExpect: the-unexpected\r\n\r\n",
-        " HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
-};
-
-static void make_hostile(struct client *client, struct request *request)
-{
-	char text[64];
-
-	request->hostile_head = true;
-	request->minor = 1;
-	request->last = true;
-	if (world_chance(100)) {
-		put_text(client, "GET /r/0 HTTP/1.1\r\nHost: a\r\nX: ");
-		put_pattern(client, 3, 0, world.options.head_bytes_max + world_below(40000));
-		return;
-	}
-	if (world_chance(100)) {
-		put_pattern(client, 5 + request->number, 0, world_between(1, 3000));
-		put_text(client, "\r\n\r\n");
-		return;
-	}
-	if (world_chance(100)) {
-		put_text(client, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n");
-		return;
-	}
-	snprintf(text, sizeof(text), "%s /r/%u", traffic_method(request->method), request->number);
-	put_text(client, text);
-	put_text(client, hostile_heads[world_below(sizeof(hostile_heads) / sizeof(hostile_heads[0]))]);
-	/* And more, which must not be taken for another request. */
-	if (world_chance(300))
-		put_text(client, "GET /r/0 HTTP/1.1\r\nHost: a\r\n\r\n");
-}
-
-static void make_fields(struct client *client, struct request *request)
-{
-	char text[256];
-
-	if (request->minor == 1 || world_chance(500))
-		put_text(client, "Host: simulated\r\n");
-	snprintf(text, sizeof(text), "X-Number: %u\r\n", request->number);
-	put_text(client, text);
-	if (world_chance(30))
-		put_text(client, "traceparent: 00-0123456789abcdef0123456789abcdef-0123456789abcdef-01\r\n");
-	if (request->minor == 1 && world_chance(50))
-		put_text(client, "Connection: X-Mine\r\nX-Mine: 1\r\nTE: trailers\r\nUpgrade: h2c\r\n");
-	if (request->minor == 1 && request->last)
-		put_text(client, "Connection: close\r\n");
-	if (request->minor == 0 && !request->last)
-		put_text(client, "Connection: keep-alive\r\n");
-	if (request->expects)
-		put_text(client, "Expect: 100-continue\r\n");
-	if (request->chunked)
-		put_text(client, "Transfer-Encoding: chunked\r\n");
-	else if (request->has_body) {
-		snprintf(text, sizeof(text), "Content-Length: %" PRIu64 "\r\n", request->body_bytes);
-		put_text(client, text);
-	}
-}
-
-static void make_request(struct client *client)
-{
-	struct request *request = traffic_request_new();
-	char text[64];
-
-	client->request[client->made++] = request->number;
-	request->method = choose_method();
-	request->minor = client->minor;
-	request->last = (client->minor == 0 && !client->keeps) || (client->made == client->requests && world_chance(300));
-	request->hostile = client->hostile && client->made == client->requests;
-	request->client_cause = world.now_ns < client->read_stalled_until_ns || world.now_ns < client->stalled_until_ns;
-	/* HTTP/1.0 knows no chunks that could be bad. */
-	if (request->hostile && (request->minor == 0 || world_chance(700))) {
-		make_hostile(client, request);
-		return;
-	}
-	/* HEAD has none, so that 408 tells that its head was not whole. */
-	if (request->hostile && request->method == HTTP1_HEAD)
-		request->method = HTTP1_POST;
-	request->has_body = request->hostile || (request->method != HTTP1_HEAD && world_chance(request->method == HTTP1_POST || request->method == HTTP1_PUT ||
-	                                                 request->method == HTTP1_PATCH ?
-	                                         950 :
-	                                         20));
-	if (client->half_closes && client->made == client->requests && request->method == HTTP1_POST && !request->hostile)
-		request->has_body = true;
-	if (request->has_body) {
-		/* The end that comes while the proxy still holds most of it is worth a try. */
-		request->body_bytes = client->half_closes && world_chance(500) ? world_between(30000, 60000) : world_size();
-		request->chunked = request->hostile || (request->minor == 1 && world_chance(400));
-		request->expects = request->minor == 1 && world_chance(100);
-	}
-	snprintf(text, sizeof(text), "%s /r/%u", traffic_method(request->method), request->number);
-	put_text(client, text);
-	if (world_chance(100)) {
-		put_text(client, "?q=");
-		for (size_t i = world_below(world.options.head_bytes_max / 2); i > 0; i--)
-			put_text(client, "x");
-	}
-	put_text(client, request->minor == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
-	make_fields(client, request);
-	put_text(client, "\r\n");
-	if (request->expects && client->hold_at == SIZE_MAX) {
-		client->hold_at = client->out_length;
-		client->hold_until_ns = 0;
-	}
-	if (request->has_body)
-		put_body(client, request);
-	if (client->hold_at == client->out_length)
-		client->hold_at = SIZE_MAX; /* nothing to hold back */
-	world_log("client %u: request %u, %s, %" PRIu64 " bytes%s%s%s", client->wire->port, request->number,
-	          traffic_method(request->method), request->body_bytes, request->chunked ? " in chunks" : "",
-	          request->hostile ? ", invalid" : "", request->last ? ", last" : "");
 }
 
 /* From here on the proxy may give up on all that is not answered; the last answer may not have been counted yet. */
@@ -490,7 +266,7 @@ static bool go_on(struct client *client)
 			while (client->made < client->requests && client->made - client->answered < client->depth) {
 				const struct request *made;
 
-				make_request(client);
+				client_make_request(client);
 				client->end[client->made - 1] = client->written + client->out_length - client->out_at;
 				made = traffic_request(client->request[client->made - 1]);
 				if (made->last)

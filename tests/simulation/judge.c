@@ -241,7 +241,7 @@ static void check_answered(const struct request *request, const struct record *r
 	bool done = record->how == (request->outcome == OUTCOME_WHOLE ? TAILOR_REQUEST_END_DONE : TAILOR_REQUEST_END_REFUSED);
 
 	world_check(record->began && record->ended, "request %u was answered and has not ended", request->number);
-	world_check(done || request->client_cause || (record->at_stop && record->how == TAILOR_REQUEST_END_CLIENT),
+	world_check(done || request->client_cause || request->wire->kernel_fault || (record->at_stop && record->how == TAILOR_REQUEST_END_CLIENT),
 	            "request %u was answered and ended as %d", request->number, (int)record->how);
 	if (!done)
 		return;
@@ -262,7 +262,8 @@ static void check_answered(const struct request *request, const struct record *r
 
 static void check_unanswered(const struct request *request, const struct record *record)
 {
-	if (request->client_cause || request->behind_close || request->hostile || request->at_stop)
+	if (request->client_cause || request->wire->kernel_fault || request->behind_close || request->hostile ||
+	    request->at_stop)
 		return;
 	world_check(record, "request %u came to nothing, and nothing is known of it", request->number);
 	world_check(record->ended && record->how == TAILOR_REQUEST_END_CUT, "request %u was not answered and ended as %d",

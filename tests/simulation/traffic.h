@@ -14,6 +14,8 @@ enum outcome {
 	OUTCOME_NOTHING, /* the connection ended before */
 };
 
+struct wire;
+
 struct request {
 	uint32_t number;
 	enum http1_method method;
@@ -38,6 +40,7 @@ struct request {
 	uint64_t reply_bytes; /* interim responses included */
 	bool close_announced;
 	bool behind_close; /* pipelined behind a response that ended the connection */
+	const struct wire *wire; /* the client's */
 	bool at_stop;      /* came to nothing while the proxy stopped */
 	bool connection_refused; /* 503 without having been read */
 };
