@@ -99,7 +99,7 @@ void client_receive(struct worker *worker, struct client *client)
 	/* While the server is slow to take what is here, it is not the client that is late. A send has the alarm for
 	 * itself. */
 	if (expected && !connection_has(connection, OPERATION_SEND)) {
-		if (input_length(&client->in) > 0)
+		if (!input_empty(&client->in))
 			wheel_set(&worker->wheel, &connection->alarm, UINT64_MAX);
 		else
 			set_alarm(worker, client, worker->options->idle_timeout_ns);

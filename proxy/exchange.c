@@ -68,22 +68,19 @@ static int begin_attempt(struct worker *worker, struct client *client, unsigned 
 	return ret;
 }
 
-/* Moves what is there of the body from `in` to `forward`. Returns false when it is malformed. */
-static bool take_body(struct worker *worker, struct client *client)
+/* Moves some of the body from `in` to `forward`. Returns false when it is malformed. */
+static bool take_piece(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
 	struct input *in = &client->in;
+	uint32_t room = worker->forward_bytes - exchange->forward_end;
 	uint32_t bytes;
 	int64_t taken;
 
-	if (exchange->request_complete)
-		return true;
 	(void)input_gather(worker, in);
 	bytes = input_length(in);
-	if (bytes == 0)
-		return true;
-	if (bytes > worker->forward_bytes - exchange->forward_end)
-		bytes = worker->forward_bytes - exchange->forward_end;
+	if (bytes > room)
+		bytes = room;
 	if (exchange->framing == HTTP1_CHUNKED) {
 		taken = http1_chunked_take(&exchange->chunked, in->data + in->start, bytes,
 		                           &exchange->request_complete);
@@ -97,6 +94,19 @@ static bool take_body(struct worker *worker, struct client *client)
 	memcpy(client->forward + exchange->forward_end, in->data + in->start, (size_t)taken);
 	exchange->forward_end += (uint32_t)taken;
 	in->start += (uint32_t)taken;
+	return true;
+}
+
+/* The same with all that is there, as far as there is room. */
+static bool take_body(struct worker *worker, struct client *client)
+{
+	const struct exchange *exchange = &client->exchange;
+
+	while (!exchange->request_complete && exchange->forward_end < worker->forward_bytes &&
+	       !input_empty(&client->in)) {
+		if (!take_piece(worker, client))
+			return false;
+	}
 	return true;
 }
 
@@ -120,8 +130,7 @@ static bool discard_sent(struct worker *worker, struct client *client)
 /* The client has said that nothing more comes, and all that came is not the whole request. */
 static bool is_broken_off(const struct client *client)
 {
-	return client->eof && !client->exchange.request_complete && input_length(&client->in) == 0 &&
-	       !input_waits(&client->in);
+	return client->eof && !client->exchange.request_complete && input_empty(&client->in);
 }
 
 void exchange_feed(struct worker *worker, struct client *client)

@@ -50,6 +50,12 @@ static inline uint32_t input_length(const struct input *input)
 	return input->end - input->start;
 }
 
+/* Everything that came is used up. */
+static inline bool input_empty(const struct input *input)
+{
+	return input->start == input->end && input->first == INPUT_NONE;
+}
+
 /* There is more than the memory at data holds: nothing may be received now. */
 static inline bool input_waits(const struct input *input)
 {

@@ -332,7 +332,7 @@ void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
 
 	exchange->reply_bytes += bytes;
 	/* From here it waits for the server, or still for the rest of the request. */
-	if (exchange->request_complete || input_length(&client->in) > 0)
+	if (exchange->request_complete || !input_empty(&client->in))
 		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
 	if (exchange->direct) {
 		/* The hold has ended with the send. */
