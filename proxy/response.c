@@ -12,6 +12,9 @@
 #include "proxy/reframe.h"
 #include "proxy/upstream.h"
 
+/* Less is cheaper to copy behind the head. */
+#define DIRECT_BYTES_MIN 2048
+
 static struct upstream *winning_upstream(const struct exchange *exchange)
 {
 	return exchange->winner < 0 ? NULL : exchange->attempt[exchange->winner].upstream;
@@ -113,6 +116,22 @@ static void choose_reframing(struct worker *worker, struct exchange *exchange, c
 	}
 }
 
+/*
+ * The head that was made in `out`, `length` bytes, moves to right before its body if much of that has come with it:
+ * both are then sent from there, without a copy of the body.
+ */
+static bool put_before_body(struct client *client, struct input *in, uint32_t length)
+{
+	const struct exchange *exchange = &client->exchange;
+
+	if (exchange->reframing != REFRAME_NONE || exchange->out_end > 0 || input_length(in) < DIRECT_BYTES_MIN ||
+	    in->start < length || in->held)
+		return false;
+	in->start -= length;
+	memcpy(in->data + in->start, client->out, length);
+	return true;
+}
+
 /* The first complete head decides: from here on, only this attempt exists. */
 static void choose(struct worker *worker, struct upstream *upstream, const struct http1_head *head)
 {
@@ -137,7 +156,8 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
 		return;
 	}
-	exchange->out_end += (uint32_t)length;
+	if (!put_before_body(client, &upstream->in, (uint32_t)length))
+		exchange->out_end += (uint32_t)length;
 	advance_body(worker, upstream);
 }
 
@@ -219,7 +239,7 @@ static void fill_out(struct worker *worker, struct client *client, struct upstre
 	switch (exchange->reframing) {
 	case REFRAME_NONE:
 		/* Alone, a piece of body is sent from where it is. */
-		if (exchange->out_end == 0 || exchange->direct)
+		if (exchange->out_end == 0 || exchange->direct || available == 0)
 			return;
 		if (available > room)
 			available = room;
