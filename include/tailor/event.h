@@ -44,7 +44,7 @@ enum tailor_event_kind {
 	 * extra: TAILOR_PORTS(local, remote) as the server sees them, arg[0]: TCP sequence of the first byte
 	 * received, arg[1]: bytes. */
 	TAILOR_EVENT_RECEIVE = 6,
-	/* A thread of a traced process wrote to a tagged connection; time is the end of the write.
+	/* A thread of a traced server wrote to a tagged connection; time is the end of the write.
 	 * request: of the connection's tag. extra: TAILOR_PORTS(local, remote) as the writer sees them,
 	 * arg[0]: TCP sequence of the first byte, arg[1]: bytes. */
 	TAILOR_EVENT_SYSCALL_WRITE = 7,
