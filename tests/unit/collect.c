@@ -49,8 +49,7 @@ static void put_failed_over(struct ring *ring, uint64_t id, uint64_t start_ns)
 	put(ring, TAILOR_EVENT_ATTEMPT_BEGIN, id, start_ns + 2, first, 0, 0, 0, NULL);
 	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 3, first, 4001, 0, 0, NULL);
 	put(ring, TAILOR_EVENT_ATTEMPT_SENT, id, start_ns + 4, first, 4001, 0, 0, NULL);
-	put(ring, TAILOR_EVENT_ATTEMPT_BEGIN, id, start_ns + 10, second, 4002, 0, 0, NULL);
-	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 11, second, 4002, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 11, second, 4002, 1, 0, NULL); /* on an idle connection */
 	put(ring, TAILOR_EVENT_ATTEMPT_SENT, id, start_ns + 12, second, 4002, 0, 0, NULL);
 	put(ring, TAILOR_EVENT_RESPONSE_BEGIN, id, start_ns + 20, second, 4002, 0, 0, NULL);
 	put(ring, TAILOR_EVENT_ATTEMPT_END, id, start_ns + 21, first, 4001, TAILOR_ATTEMPT_END_LOST, 0, NULL);
@@ -95,7 +94,10 @@ static void a_request_is_put_together_from_its_events(void **state)
 	assert_int_equal(seen.last.attempts, 2);
 	assert_int_equal(seen.last.answered, 1);
 	assert_int_equal(seen.last.attempt[0].end, TAILOR_ATTEMPT_END_LOST);
+	assert_int_equal(seen.last.attempt[0].begin_ns, 1002);
 	assert_int_equal(seen.last.attempt[0].send_ns, 1003);
+	assert_int_equal(seen.last.attempt[1].begin_ns, 1011);
+	assert_int_equal(seen.last.attempt[1].send_ns, 1011);
 	assert_int_equal(seen.last.attempt[0].response_begin_ns, 0);
 	assert_int_equal(seen.last.attempt[1].server, 1);
 	assert_int_equal(seen.last.attempt[1].port, 4002);
