@@ -199,6 +199,7 @@ void response_received(struct worker *worker, struct upstream *upstream, uint32_
 	struct exchange *exchange = &upstream->client->exchange;
 	struct attempt *attempt = &exchange->attempt[upstream->attempt];
 
+	record_step_begin(worker);
 	if (!attempt->response_begun) {
 		attempt->response_begun = true;
 		record_attempt(worker, TAILOR_EVENT_RESPONSE_BEGIN, exchange, upstream->attempt, 0);
@@ -208,6 +209,7 @@ void response_received(struct worker *worker, struct upstream *upstream, uint32_
 		advance_head(worker, upstream);
 	else
 		advance_body(worker, upstream);
+	record_step_end(worker);
 }
 
 void response_ended(struct worker *worker, struct upstream *upstream)

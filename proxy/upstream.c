@@ -121,8 +121,8 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	return upstream;
 }
 
-/* The connection stands: the tag first, then the request. */
-static void start_sending(struct worker *worker, struct upstream *upstream)
+/* The connection stands: the tag first, then the request, with which the attempt begins unless it had to connect. */
+static void start_sending(struct worker *worker, struct upstream *upstream, bool begins)
 {
 	struct exchange *exchange = &upstream->client->exchange;
 
@@ -130,7 +130,7 @@ static void start_sending(struct worker *worker, struct upstream *upstream)
 	exchange->attempt[upstream->attempt].port = upstream->port;
 	if (upstream->tag)
 		tag_store(upstream->tag, exchange->id);
-	record_attempt(worker, TAILOR_EVENT_ATTEMPT_SEND, exchange, upstream->attempt, 0);
+	record_attempt(worker, TAILOR_EVENT_ATTEMPT_SEND, exchange, upstream->attempt, begins);
 	count(&worker->counters.server[upstream->server].requests);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
 	upstream_send(worker, upstream);
@@ -148,8 +148,7 @@ int upstream_begin(struct worker *worker, struct client *client, unsigned int in
 		upstream->reused = true;
 		attempt->port = upstream->port;
 		attach(worker, upstream, client, index);
-		record_attempt(worker, TAILOR_EVENT_ATTEMPT_BEGIN, &client->exchange, index, 0);
-		start_sending(worker, upstream);
+		start_sending(worker, upstream, true);
 		return 0;
 	}
 	upstream = open_upstream(worker, attempt->server, &error);
@@ -285,7 +284,7 @@ static void connected(struct worker *worker, struct upstream *upstream, int resu
 	}
 	server_mark_up(worker, upstream->server);
 	if (learn_port(worker, upstream))
-		start_sending(worker, upstream);
+		start_sending(worker, upstream, false);
 }
 
 static void received(struct worker *worker, struct upstream *upstream, int result)

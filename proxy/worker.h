@@ -237,6 +237,7 @@ struct worker {
 	struct shared *shared;
 	struct trace_source trace;
 	uint64_t now_ns; /* of this turn of the loop; for deadlines, not for events */
+	uint64_t step_ns; /* what events recorded now have as their time (record.h); 0: what the clock says */
 	uint32_t pid, tid;
 	unsigned int index;
 	struct wheel wheel;
