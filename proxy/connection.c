@@ -44,7 +44,8 @@ bool connection_receive(struct worker *worker, struct connection *connection, st
 	}
 	if (connection->stopping)
 		return true;
-	if (!input->own) {
+	/* When slow clients hold many of the ring's buffers, asking for one would most likely be in vain. */
+	if (!input->own && worker->lent_count < INPUT_BUFFERS / 2) {
 		connection->multishot = true;
 		tailor_ring_receive_multishot(worker->ring, connection->fd,
 		                              connection_begin(connection, OPERATION_RECEIVE));
