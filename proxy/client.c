@@ -15,6 +15,8 @@
 
 /* How long a client that was told to close may take to do so. */
 #define DRAIN_NS (1 * TAILOR_NS_PER_S)
+/* How long one that had just connected when a stop began may take to send its request. */
+#define FRESH_NS (1 * TAILOR_NS_PER_S)
 
 static void learn_peer(struct client *client)
 {
@@ -60,6 +62,7 @@ void client_accepted(struct worker *worker, int fd)
 	client->connection.fd = fd;
 	client->state = CLIENT_IDLE;
 	client->eof = false;
+	client->fresh = true;
 	client->early_ns = 0;
 	client->in_start = client->in_end = 0;
 	client->over =
@@ -160,6 +163,7 @@ static void note_early_bytes(struct client *client, uint64_t read_ns)
 static void begin_request(struct worker *worker, struct client *client, uint64_t read_ns)
 {
 	client->state = CLIENT_HEAD;
+	client->fresh = false;
 	client->early_ns = 0;
 	exchange_begin(worker, client, read_ns);
 	/* For the whole head: a byte now and then would hold the connection for ever. */
@@ -184,9 +188,23 @@ static void drain(struct worker *worker, struct client *client)
 	client_receive(worker, client);
 }
 
+/*
+ * Nobody uses the connection, and nobody may from now on; unless the next request is here already, or may be on its way
+ * since the connection is new: that one is answered yet, and told that it was the last.
+ */
+static void close_idle(struct worker *worker, struct client *client)
+{
+	char byte;
+
+	if (client->fresh)
+		set_alarm(worker, client, FRESH_NS);
+	else if (recv(client->connection.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) <= 0)
+		drain(worker, client);
+}
+
 void client_answered(struct worker *worker, struct client *client)
 {
-	if (client->exchange.close || worker->stopping) {
+	if (client->exchange.close) {
 		drain(worker, client);
 		return;
 	}
@@ -202,6 +220,8 @@ void client_answered(struct worker *worker, struct client *client)
 	} else {
 		set_alarm(worker, client, worker->options->idle_timeout_ns);
 		client_receive(worker, client);
+		if (worker->stopping && !worker->patient)
+			close_idle(worker, client);
 	}
 }
 
@@ -308,9 +328,12 @@ void client_close_all(struct worker *worker, bool all)
 	for (uint32_t i = 0; i < worker->client_used; i++) {
 		struct client *client = &worker->clients[i];
 
-		if (client->state == CLIENT_IDLE || client->state == CLIENT_HELD)
-			client_close(worker, client);
-		else if (all && client->state != CLIENT_FREE && client->state != CLIENT_CLOSING)
-			exchange_client_gone(worker, client);
+		if (!all && client->state == CLIENT_IDLE)
+			close_idle(worker, client);
+		if (!all || client->state == CLIENT_FREE || client->state == CLIENT_CLOSING)
+			continue;
+		if (client->state == CLIENT_HEAD || client->state == CLIENT_EXCHANGE)
+			count(&worker->counters.stopped);
+		exchange_client_gone(worker, client);
 	}
 }

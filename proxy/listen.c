@@ -2,7 +2,6 @@
 #include "proxy/listen.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -108,15 +107,20 @@ int listen_open(struct tailor_address *address, unsigned int count, int *ret_fds
 	return ret;
 }
 
-void listen_close(const struct tailor_address *address, unsigned int count, int *fds)
+void listen_close(const struct tailor_address *address, unsigned int count, int *fds, bool shared)
 {
 	bool is_unix = address->storage.ss_family == AF_UNIX;
 
-	for (unsigned int i = 0; i < count; i++) {
-		if (fds[i] >= 0 && (i == 0 || !is_unix))
-			close(fds[i]);
-		fds[i] = -1;
-	}
-	if (is_unix)
+	if (is_unix && count > 0 && fds[0] >= 0 && !shared)
 		unlink(((const struct sockaddr_un *)&address->storage)->sun_path);
+	for (unsigned int i = 0; i < count; i++) {
+		if (fds[i] < 0 || (is_unix && i > 0))
+			continue;
+		/* An accept under way keeps the socket open beyond its descriptor. */
+		if (!shared)
+			(void)shutdown(fds[i], SHUT_RDWR);
+		close(fds[i]);
+	}
+	for (unsigned int i = 0; i < count; i++)
+		fds[i] = -1;
 }

@@ -6,6 +6,7 @@
 #ifndef TAILOR_PROXY_PROXY_H
 #define TAILOR_PROXY_PROXY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tailor/channel.h>
@@ -62,7 +63,17 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 /* The address that it listens on, with the real port where 0 was asked for. */
 struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy);
 
-/* Stops accepting, lets exchanges end until deadline_ns (CLOCK_MONOTONIC), closes the rest and frees. */
+/*
+ * Begins a stop and returns at once: nothing is accepted any more and the listening sockets are closed; requests in flight
+ * go on until deadline_ns (CLOCK_MONOTONIC), with `Connection: close` in their responses; what is left then is cut and
+ * counted (tailor_proxy_status.stopped). Connections between requests are closed now, or, if the stop is `patient`, after their
+ * next request: where another process goes on listening on the same sockets, a client that just sends its next request
+ * loses nothing that way. Again with another deadline, or impatiently, while it goes on. One thread at a time.
+ */
+void tailor_proxy_stop_begin(struct tailor_proxy *proxy, uint64_t deadline_ns, bool patient);
+/* True once all that was left has ended, so that tailor_proxy_stop() will not wait. */
+bool tailor_proxy_stopped(const struct tailor_proxy *proxy);
+/* Begins an impatient stop if none has begun, waits for its end and frees. */
 void tailor_proxy_stop(struct tailor_proxy *proxy, uint64_t deadline_ns);
 
 /*
@@ -111,6 +122,7 @@ struct tailor_proxy_status {
 	uint64_t cut;
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
+	uint64_t stopped;     /* cut at the deadline of a stop; among client_gone */
 	uint64_t stale_completions;
 	uint32_t clients;     /* connections now */
 	unsigned int active;  /* index of the active server */

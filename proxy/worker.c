@@ -123,12 +123,9 @@ static void accept_again(struct worker *worker)
 
 static void accepted(struct worker *worker, const struct tailor_completion *completion)
 {
-	if (completion->result >= 0) {
-		if (worker->stopping)
-			close(completion->result);
-		else
-			client_accepted(worker, completion->result);
-	}
+	/* Also while stopping: this one was accepted before that was said. */
+	if (completion->result >= 0)
+		client_accepted(worker, completion->result);
 	if (completion->flags & TAILOR_RING_MORE)
 		return;
 	worker->accepting = false;
@@ -147,15 +144,17 @@ static void read_command(struct worker *worker)
 	                 TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_COMMAND));
 }
 
-static void stop(struct worker *worker, uint64_t deadline_ns)
+static void stop(struct worker *worker, uint64_t deadline_ns, bool patient)
 {
 	worker->stopping = true;
+	worker->patient = patient;
 	worker->stop_deadline_ns = deadline_ns;
 	worker->accept_retry_ns = UINT64_MAX;
 	if (worker->accepting)
 		tailor_ring_cancel(worker->ring, TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_ACCEPT),
 		                   TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_CANCEL));
-	client_close_all(worker, false);
+	if (!patient)
+		client_close_all(worker, false);
 	upstream_close_idle(worker);
 }
 
@@ -186,7 +185,7 @@ static void run_command(struct worker *worker)
 		}
 		break;
 	case COMMAND_APPLY: apply(worker, command->settings); break;
-	case COMMAND_STOP: stop(worker, command->deadline_ns); break;
+	case COMMAND_STOP: stop(worker, command->deadline_ns, command->patient); break;
 	}
 	sem_post(&command->done);
 }
@@ -332,5 +331,6 @@ void *worker_run(void *argument)
 	serve(worker);
 	tailor_ring_close(worker->ring);
 	worker->ring = NULL;
+	__atomic_store_n(&worker->ended, true, __ATOMIC_RELEASE);
 	return NULL;
 }

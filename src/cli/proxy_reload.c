@@ -60,7 +60,7 @@ static void add_restarts(struct report *report, const struct tailor_config *old,
 		{"listen", same_address(&old->listen, &new->listen)},
 		{"servers", same_servers(old, new)},
 		{"workers", old->workers == new->workers},
-		{"priority", old->nice == new->nice && old->fifo == new->fifo},
+		{"priority", old->nice == new->nice && old->fifo == new->fifo && old->busy_poll_ns == new->busy_poll_ns},
 		{"user", old->has_user == new->has_user && old->user == new->user},
 		{"timelines", strcmp(old->timelines_path, new->timelines_path) == 0 &&
 		                      old->timelines_bytes_max == new->timelines_bytes_max},
@@ -104,6 +104,7 @@ static void apply(struct proxy_run *run, const struct tailor_config *new)
 	run->config.connect_timeout_ns = new->connect_timeout_ns;
 	run->config.response_timeout_ns = new->response_timeout_ns;
 	run->config.idle_timeout_ns = new->idle_timeout_ns;
+	run->config.stop_timeout_ns = new->stop_timeout_ns;
 	run->config.slow_threshold_ns = new->slow_threshold_ns;
 	run->config.baseline_one_in = new->baseline_one_in;
 }

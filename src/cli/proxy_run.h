@@ -73,8 +73,30 @@ struct proxy_run {
 	size_t unmatched_count;
 };
 
+/* --- proxy_parts.c: starting and stopping all parts in order ----------------------------------- */
+
+/* Starts everything; when it returns 0, requests are served. Else a negative errno, after a line about it: proxy_stop() what is there. */
+int proxy_start(struct proxy_run *run);
+/* Ends at once what still runs, and gives everything back but *run itself. */
+void proxy_stop(struct proxy_run *run);
+
+/* --- proxy_loop.c: signals and agents while it serves. Control thread. ------------------------- */
+
+/* Blocks the signals that it lives by, for this thread and all that it starts, and returns what proxy_serve() reads them from. */
+int proxy_signals_open(void);
+/* Serves until a signal says that it is enough. */
+void proxy_serve(struct proxy_run *run, int signals);
+/* Lets requests in flight end until timeouts.stop is over or another signal comes, and says what goes on; `patient` as in tailor_proxy_stop_begin(). */
+void proxy_drain(struct proxy_run *run, int signals, bool patient);
+
+/* --- proxy_say.c: what a person is told -------------------------------------------------------- */
+
 /* Prints one line about what goes on, "tailor: ...", on stderr. */
 __attribute__((format(printf, 1, 2))) void proxy_say(const char *format, ...);
+/* Says what the timelines will lack, and how to get it. */
+void proxy_say_missing(const struct proxy_run *run);
+/* Says when timelines or lines of the access log begin to be lost, and when they are kept again. */
+void proxy_say_trouble(struct proxy_run *run);
 
 /* --- proxy_servers.c: which process and which JVM is which server. Control thread. ------------- */
 
