@@ -14,6 +14,10 @@
  */
 int listen_open(struct tailor_address *address, unsigned int count, int *ret_fds, char *error, size_t error_size);
 
+/* As tailor_proxy_adopt(). */
+int listen_adopt(struct tailor_address *address, unsigned int count, const int *sockets, unsigned int socket_count, int *ret_fds,
+                 char *error, size_t error_size);
+
 /*
  * Closes them, which may have been closed before. `shared`: another process listens on the same sockets, and goes on. If
  * not, whoever connects is refused from here on, although an accept may still be under way, and a Unix socket's file goes.

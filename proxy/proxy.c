@@ -55,7 +55,7 @@ static void free_proxy(struct tailor_proxy *proxy)
 			close(proxy->worker[i].command_fd);
 		worker_close(&proxy->worker[i]);
 	}
-	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, false);
+	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, proxy->options.shared);
 	free(proxy);
 }
 
@@ -128,6 +128,12 @@ int tailor_proxy_listen(struct tailor_address *address, unsigned int workers, in
 	return listen_open(address, workers, ret_listeners, error, error_size);
 }
 
+int tailor_proxy_adopt(struct tailor_address *address, unsigned int workers, const int *sockets, unsigned int socket_count,
+                       int ret_listeners[TAILOR_PROXY_WORKERS_MAX], char *error, size_t error_size)
+{
+	return listen_adopt(address, workers, sockets, socket_count, ret_listeners, error, error_size);
+}
+
 /* What the caller opened is ours, also when nothing comes of it. */
 static int refuse_listeners(const struct tailor_proxy_options *options, int ret)
 {
@@ -137,7 +143,7 @@ static int refuse_listeners(const struct tailor_proxy_options *options, int ret)
 	if (!options->listeners)
 		return ret;
 	memcpy(fds, options->listeners, options->workers * sizeof(*fds));
-	listen_close(&address, options->workers, fds, false);
+	listen_close(&address, options->workers, fds, options->shared);
 	return ret;
 }
 
@@ -177,6 +183,18 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 	return 0;
 }
 
+void tailor_proxy_accept(struct tailor_proxy *proxy)
+{
+	pthread_mutex_lock(&proxy->commands);
+	for (unsigned int i = 0; i < proxy->started; i++) {
+		struct command command = {.kind = COMMAND_ACCEPT};
+
+		command_run(proxy, i, &command);
+	}
+	proxy->options.shared = false;
+	pthread_mutex_unlock(&proxy->commands);
+}
+
 struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy)
 {
 	return proxy->listening;
@@ -191,7 +209,7 @@ void tailor_proxy_stop_begin(struct tailor_proxy *proxy, uint64_t deadline_ns, b
 
 		command_run(proxy, i, &command);
 	}
-	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, patient);
+	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, patient || proxy->options.shared);
 	proxy->stopping = true;
 	pthread_mutex_unlock(&proxy->commands);
 }

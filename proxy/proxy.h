@@ -26,6 +26,8 @@ struct tailor_proxy_server {
 struct tailor_proxy_options {
 	struct tailor_address listen;
 	const int *listeners; /* from tailor_proxy_listen(), for as many workers; taken over in any case. NULL: opened by start */
+	bool shared; /* another process listens on the listeners, too: until tailor_proxy_accept() they are closed without harm to it */
+	bool accept_later; /* nobody is accepted before tailor_proxy_accept(); whoever connects waits in the sockets' queues */
 	struct tailor_proxy_server server[TAILOR_PROXY_SERVERS_MAX];
 	unsigned int servers; /* server[0] is active first */
 	unsigned int workers; /* 1..TAILOR_PROXY_WORKERS_MAX */
@@ -54,11 +56,22 @@ int tailor_proxy_listen(struct tailor_address *address, unsigned int workers, in
                         char *error, size_t error_size);
 
 /*
+ * The same with sockets that another process has listened on and handed over; it keeps what it has, and so does the caller.
+ * *address must be theirs, or say port 0. Where there are more workers than sockets, several share one, and the kernel spreads
+ * connections less evenly; fewer are refused: nobody would accept what comes to the rest.
+ */
+int tailor_proxy_adopt(struct tailor_address *address, unsigned int workers, const int *sockets, unsigned int socket_count,
+                       int ret_listeners[TAILOR_PROXY_WORKERS_MAX], char *error, size_t error_size);
+
+/*
  * Listens and starts the workers. Returns 0 and *ret_proxy when every worker serves, or a negative errno
  * with one line and the remedy in `error` (-EADDRINUSE: the port is taken; -EPERM: io_uring disabled; ...) and nothing
  * left behind.
  */
 int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor_proxy **ret_proxy, char *error, size_t error_size);
+
+/* Begins to accept, where options.accept_later said so. Once. */
+void tailor_proxy_accept(struct tailor_proxy *proxy);
 
 /* The address that it listens on, with the real port where 0 was asked for. */
 struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy);

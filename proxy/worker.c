@@ -175,6 +175,7 @@ static void run_command(struct worker *worker)
 	if (!command)
 		return;
 	switch (command->kind) {
+	case COMMAND_ACCEPT: accept_again(worker); break;
 	case COMMAND_ATTACH:
 		pause_attach(worker, command->server, command->page, command->wakers[worker->index]);
 		break;
@@ -322,7 +323,9 @@ void *worker_run(void *argument)
 	worker->start_result = tailor_ring_open(&ring_options, &worker->ring);
 	if (worker->start_result == 0) {
 		wheel_open(&worker->wheel, worker->now_ns);
-		accept_again(worker);
+		worker->accept_retry_ns = UINT64_MAX;
+		if (!worker->options->accept_later)
+			accept_again(worker);
 		read_command(worker);
 	}
 	sem_post(&worker->started);

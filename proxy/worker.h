@@ -210,6 +210,7 @@ struct counters {
 };
 
 enum command_kind {
+	COMMAND_ACCEPT,
 	COMMAND_ATTACH,
 	COMMAND_DETACH,
 	COMMAND_APPLY,

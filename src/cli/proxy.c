@@ -13,10 +13,15 @@
 
 struct proxy_arguments {
 	const char *config;
+	const char *predecessor; /* NULL: takes over from nobody */
 };
 
 static const struct argp_option options[] = {
 	{"config", 'c', "FILE", 0, "The configuration (required); `tailor check -c FILE` judges it without starting anything", 0},
+	{"take-over", 't', "SOCKET", OPTION_ARG_OPTIONAL,
+         "Serve instead of the proxy that runs with this `timelines.path`, without refusing or losing a request; SOCKET names its socket "
+         "where that path has changed",
+         0},
 	{0},
 };
 
@@ -26,6 +31,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 
 	switch (key) {
 	case 'c': arguments->config = value; return 0;
+	case 't': arguments->predecessor = value ? value : ""; return 0;
 	case ARGP_KEY_ARG: argp_error(state, "unexpected \"%s\"; name the configuration with -c", value); return EINVAL;
 	case ARGP_KEY_END:
 		if (!arguments->config)
@@ -50,6 +56,7 @@ int tailor_command_proxy(int argc, char **argv)
 	struct tailor_address listening;
 	cleanup_close int signals = -1;
 	struct proxy_run *run;
+	bool replaced;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	run = calloc(1, sizeof(*run));
@@ -62,6 +69,9 @@ int tailor_command_proxy(int argc, char **argv)
 		return TAILOR_EXIT_USAGE;
 	}
 	run->config_path = arguments.config;
+	run->predecessor.path = arguments.predecessor;
+	run->predecessor.fd = run->successor.fd = run->successor.listener = -1;
+	takeover_descriptors_init(&run->predecessor.offered);
 	pthread_mutex_init(&run->lock, NULL);
 	pthread_mutex_init(&run->reloading, NULL);
 	proxy_servers_init(run);
@@ -72,15 +82,19 @@ int tailor_command_proxy(int argc, char **argv)
 		free(run);
 		return TAILOR_EXIT_FAILED;
 	}
-	/* Before anybody is told to send requests, so that the first ones are traced, too. */
-	proxy_servers_refresh(run);
 	listening = tailor_proxy_listening(run->proxy);
-	proxy_say("serving %s", tailor_address_format(address, &listening));
+	if (run->predecessor.path)
+		proxy_say("serving %s, taken over from pid %d", tailor_address_format(address, &listening), (int)run->predecessor.pid);
+	else
+		proxy_say("serving %s", tailor_address_format(address, &listening));
 	proxy_say_missing(run);
-	proxy_serve(run, signals);
-	proxy_say("stopping: requests in flight may end within %s; once more, and it ends at once",
-	          tailor_format_duration(text, sizeof(text), run->config.stop_timeout_ns));
-	proxy_drain(run, signals, false);
+	replaced = proxy_serve(run, signals);
+	tailor_format_duration(text, sizeof(text), run->config.stop_timeout_ns);
+	if (replaced)
+		proxy_say("pid %d serves now: requests in flight here may end within %s", (int)run->successor.pid, text);
+	else
+		proxy_say("stopping: requests in flight may end within %s; once more, and it ends at once", text);
+	proxy_drain(run, signals, replaced);
 	proxy_stop(run);
 	free(run);
 	return TAILOR_EXIT_DONE;

@@ -65,9 +65,11 @@ static bool take_signal(struct proxy_run *run, int fd, bool stopping)
 	}
 }
 
+#define OTHER_FDS 4
+
 struct watch {
 	uint64_t refreshed_ns;
-	struct pollfd fds[2 + TAILOR_CONFIG_SERVERS_MAX];
+	struct pollfd fds[OTHER_FDS + TAILOR_CONFIG_SERVERS_MAX];
 };
 
 /*
@@ -87,28 +89,43 @@ static bool wait_and_follow(struct proxy_run *run, int signals, struct watch *wa
 	}
 	fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = run->hub ? tailor_jvm_hub_fd(run->hub) : -1, .events = POLLIN};
+	fds[2] = (struct pollfd){.fd = run->successor.fd, .events = POLLIN};
+	fds[3] = (struct pollfd){.fd = stopping ? -1 : run->successor.listener, .events = POLLIN};
 	for (size_t i = 0; i < TAILOR_CONFIG_SERVERS_MAX; i++)
-		fds[2 + i] = (struct pollfd){.fd = run->server[i].pidfd, .events = POLLIN};
-	if (poll(fds, 2 + TAILOR_CONFIG_SERVERS_MAX, refresh_ms < wait_ms ? refresh_ms : wait_ms) < 0)
+		fds[OTHER_FDS + i] = (struct pollfd){.fd = run->server[i].pidfd, .events = POLLIN};
+	if (poll(fds, OTHER_FDS + TAILOR_CONFIG_SERVERS_MAX, refresh_ms < wait_ms ? refresh_ms : wait_ms) < 0)
 		return errno != EINTR;
 	if ((fds[0].revents & POLLIN) && take_signal(run, signals, stopping))
 		return true;
 	if (fds[1].revents & POLLIN)
 		tailor_jvm_hub_dispatch(run->hub);
+	proxy_successor_dispatch(run, fds[2].revents, fds[3].revents);
 	/* A server has died: until its successor is found, what is sent there is not traced, and must be known not to be. */
 	for (size_t i = 0; i < TAILOR_CONFIG_SERVERS_MAX; i++) {
-		if (fds[2 + i].revents)
+		if (fds[OTHER_FDS + i].revents)
 			proxy_servers_refresh(run);
 	}
 	return false;
 }
 
-void proxy_serve(struct proxy_run *run, int signals)
+bool proxy_serve(struct proxy_run *run, int signals)
 {
 	struct watch watch = {.refreshed_ns = tailor_clock_ns()};
 
-	while (!wait_and_follow(run, signals, &watch, REFRESH_MS, false))
-		;
+	bool told = false;
+
+	for (;;) {
+		bool tell = wait_and_follow(run, signals, &watch, REFRESH_MS, false);
+
+		if (run->successor.stage == SUCCESSOR_SERVES)
+			return true;
+		/* One that is about to serve is waited for: nobody would know who is to serve. */
+		if (tell && (told || !proxy_successor_is_due(run)))
+			return proxy_successor_turn_away(run);
+		told |= tell;
+		if (told && !proxy_successor_is_due(run))
+			return false;
+	}
 }
 
 static void say_in_flight(const struct proxy_run *run)

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/un.h>
 #include <tailor/window.h>
 #include <unistd.h>
 
@@ -38,8 +39,18 @@ static void raise_file_limit(const struct tailor_config *config)
 static int open_store(struct proxy_run *run)
 {
 	const char *path = run->config.timelines_path;
-	int error = tailor_store_writer_open(path, run->config.timelines_bytes_max, &run->store);
+	uint64_t bytes_max = run->config.timelines_bytes_max;
+	int lock = proxy_takeover_take(run, TAKEOVER_LOCK, NULL);
+	int error = lock < 0 ? -ESTALE : tailor_store_writer_take_over(path, bytes_max, lock, &run->store);
 
+	/* The new configuration may name another store than the old one had. */
+	if (error == -ESTALE) {
+		if (lock >= 0)
+			close(lock);
+		error = tailor_store_writer_open(path, bytes_max, &run->store);
+	} else if (error && lock >= 0) {
+		close(lock);
+	}
 	switch (error) {
 	case 0: return 0;
 	case -EBUSY: proxy_say("timelines.path: %s is being written by another tailor; stop it or choose another path", path); break;
@@ -113,13 +124,17 @@ static int open_kernel(struct proxy_run *run)
 static int open_hub(struct proxy_run *run)
 {
 	const struct tailor_jvm_events events = {proxy_servers_attached, proxy_servers_detached, proxy_servers_refused, run};
+	gid_t group = run->config.has_agent_group ? run->config.agent_group : TAILOR_LISTEN_OWNER;
+	struct tailor_address address = {.storage.ss_family = AF_UNIX};
 	char text[256];
 	int error;
 
 	if (!run->config.has_agent)
 		return 0;
-	error = tailor_jvm_hub_open(run->config.agent_socket, run->config.has_agent_group ? run->config.agent_group : TAILOR_LISTEN_OWNER,
-	                            &events, &run->hub, text, sizeof(text));
+	/* Shorter than sun_path: the configuration was checked. */
+	strcpy(((struct sockaddr_un *)&address.storage)->sun_path, run->config.agent_socket);
+	error = tailor_jvm_hub_adopt(proxy_takeover_take(run, TAKEOVER_AGENTS, &address), run->config.agent_socket, group, &events,
+	                             &run->hub, text, sizeof(text));
 	if (error)
 		proxy_say("agent.socket: %s", text);
 	return error;
@@ -131,7 +146,11 @@ static int open_listeners(struct proxy_run *run)
 	int error;
 
 	run->bound = run->config.listen;
-	error = tailor_proxy_listen(&run->bound, run->config.workers, run->listeners, text, sizeof(text));
+	if (run->predecessor.fd >= 0)
+		error = tailor_proxy_adopt(&run->bound, run->config.workers, run->predecessor.offered.listener,
+		                           run->predecessor.offered.listeners, run->listeners, text, sizeof(text));
+	else
+		error = tailor_proxy_listen(&run->bound, run->config.workers, run->listeners, text, sizeof(text));
 	if (error)
 		proxy_say("%s", text);
 	run->listening = !error;
@@ -185,6 +204,8 @@ static int start_proxy(struct proxy_run *run)
 	struct tailor_proxy_options options = {
 		.listen = run->bound,
 		.listeners = run->listeners,
+		.shared = run->predecessor.fd >= 0,
+		.accept_later = true,
 		.servers = (unsigned int)config->servers,
 		.workers = config->workers,
 		.connections_max = config->connections_max,
@@ -248,11 +269,15 @@ static int start_observer(struct proxy_run *run)
 static int open_admin(struct proxy_run *run)
 {
 	char text[256];
-	int error;
+	int error, fd;
 
 	if (!run->config.has_admin)
 		return 0;
-	error = tailor_admin_open(&run->config.admin, &run->admin, text, sizeof(text));
+	fd = proxy_takeover_take(run, TAKEOVER_ADMIN, &run->config.admin);
+	if (fd >= 0)
+		error = tailor_admin_adopt(&run->config.admin, fd, &run->admin, text, sizeof(text));
+	else
+		error = tailor_admin_open(&run->config.admin, &run->admin, text, sizeof(text));
 	if (error)
 		proxy_say("%s", text);
 	return error;
@@ -265,27 +290,43 @@ static int start_admin(struct proxy_run *run)
 
 	if (!run->admin)
 		return 0;
-	error = tailor_admin_start(run->admin, proxy_status_answer, run, text, sizeof(text));
+	error = tailor_admin_start(run->admin, proxy_status_answer, proxy_status_refused, run, text, sizeof(text));
 	if (error)
 		proxy_say("%s", text);
 	return error;
 }
 
+static int open_all(struct proxy_run *run)
+{
+	int error;
+
+	if ((error = open_store(run)) || (error = open_access_log(run)) || (error = open_channels(run)) || (error = open_kernel(run)) ||
+	    (error = open_hub(run)) || (error = open_admin(run)) || (error = proxy_successor_open(run)))
+		return error;
+	return open_listeners(run);
+}
+
 /*
- * First what needs root, then without it the threads. Whoever connects to the listening port before the workers run waits
- * in its queue.
+ * First what needs root, then without it the threads. Whoever connects to the listening port before the workers accept waits
+ * in its queue: so that the first requests are traced, too, and so that a process that takes over has answered for nobody before
+ * nothing can go wrong any more.
  */
 int proxy_start(struct proxy_run *run)
 {
 	int error;
 
 	raise_file_limit(&run->config);
-	if ((error = open_store(run)) || (error = open_access_log(run)) || (error = open_channels(run)) || (error = open_kernel(run)) || (error = open_hub(run)) ||
-	    (error = open_admin(run)) || (error = open_listeners(run)) || (error = raise_priority(run)) ||
-	    (error = give_up_rights(run)) || (error = start_proxy(run)) || (error = start_observer(run)) || (error = start_admin(run)))
+	if (run->predecessor.path && (error = proxy_takeover_begin(run)))
+		return error;
+	if ((error = open_all(run)) || (error = raise_priority(run)) || (error = give_up_rights(run)) || (error = start_proxy(run)) ||
+	    (error = proxy_takeover_claim(run)) || (error = start_observer(run)) || (error = start_admin(run)) ||
+	    (error = proxy_takeover_check(run)))
 		return error;
 	if (run->kernel)
 		tailor_kernel_trace(run->kernel, getpid(), TAILOR_TRACED_PROXY);
+	proxy_servers_refresh(run);
+	tailor_proxy_accept(run->proxy);
+	proxy_takeover_finish(run);
 	return 0;
 }
 
@@ -303,6 +344,7 @@ void proxy_stop(struct proxy_run *run)
 	proxy_servers_release(run);
 	if (run->hub)
 		tailor_jvm_hub_close(run->hub);
+	proxy_successor_close(run);
 	if (run->kernel)
 		tailor_kernel_close(run->kernel);
 	tailor_store_writer_close(run->store);
@@ -311,4 +353,5 @@ void proxy_stop(struct proxy_run *run)
 		munmap(run->channel_memory, run->channel_bytes);
 	free(run->channels);
 	free(run->own_tags);
+	proxy_takeover_give_up(run);
 }

@@ -10,15 +10,22 @@
 /* How often the same trouble is said at most. */
 #define STORE_SAID_AGAIN_NS (60 * TAILOR_NS_PER_S)
 
+/* Of the calling thread: what the control thread said is not what the admin thread says meanwhile. */
+static _Thread_local char last[512];
+
+const char *proxy_said_last(void)
+{
+	return last;
+}
+
 void proxy_say(const char *format, ...)
 {
-	char line[512];
 	va_list arguments;
 
 	va_start(arguments, format);
-	vsnprintf(line, sizeof(line), format, arguments);
+	vsnprintf(last, sizeof(last), format, arguments);
 	va_end(arguments);
-	fprintf(stderr, "tailor: %s\n", line);
+	fprintf(stderr, "tailor: %s\n", last);
 }
 
 /* Says when the access log begins to be lost, and when it is written again. */

@@ -450,6 +450,14 @@ static void a_group_opens_the_socket_to_its_members_and_to_nobody_else(void **st
 	tailor_jvm_hub_dispatch(hub);
 	assert_int_equal(seteuid(0), 0);
 	assert_int_equal(seen.refused, 0);
+	/* Nor when somebody opens it wider by hand: who is not of the group is refused, and another may try. */
+	assert_int_equal(chmod(path, 0666), 0);
+	assert_int_equal(connect_as(user, other), 0);
+	tailor_jvm_hub_dispatch(hub);
+	assert_int_equal(seen.refused, 1);
+	assert_int_equal(connect_as(user, group), 0);
+	tailor_jvm_hub_dispatch(hub);
+	assert_int_equal(seen.refused, 1);
 	tailor_jvm_hub_close(hub);
 
 	/* Somebody who is not of the group cannot open it to the group, and leaves no file behind. */
