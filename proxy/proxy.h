@@ -33,6 +33,8 @@ struct tailor_proxy_options {
 	unsigned int workers; /* 1..TAILOR_PROXY_WORKERS_MAX */
 	unsigned int connections_max; /* clients, all workers together; one more is answered 503 and closed */
 
+	uint64_t busy_poll_ns; /* how long a worker that has nothing to do looks for work before it sleeps; 0: not at all */
+
 	int failover_on_gc;
 	uint32_t replay_methods; /* bit 1 << enum http1_method: may be sent twice */
 	unsigned int replay_attempts_max; /* attempts of one request in all, 1..TAILOR_ATTEMPTS_MAX */

@@ -290,13 +290,36 @@ static bool finished(const struct worker *worker)
 	return worker->stopping && !worker->accepting && worker->client_count == 0 && worker->upstream_count == 0;
 }
 
+/*
+ * Looks for work for a while before it sleeps (options->busy_poll_ns): neither the network nor a JVM then has to wake this
+ * thread. Returns how many completions there are, 0 when it should sleep or look at the pauses, or a negative errno.
+ */
+static int look_busily(struct worker *worker)
+{
+	uint64_t now_ns, until_ns = next_deadline_ns(worker);
+	int ret = 0;
+
+	if (worker->options->busy_poll_ns == 0)
+		return 0;
+	now_ns = tailor_clock_ns();
+	if (until_ns > now_ns + worker->options->busy_poll_ns)
+		until_ns = now_ns + worker->options->busy_poll_ns;
+	while (ret == 0 && now_ns < until_ns && !pause_changed(worker)) {
+		ret = tailor_ring_wait(worker->ring, 0);
+		now_ns = tailor_clock_ns();
+	}
+	return ret;
+}
+
 static void serve(struct worker *worker)
 {
 	struct tailor_completion completion;
 
 	while (!finished(worker)) {
-		bool sleep = pause_may_sleep(worker);
-		int ret = tailor_ring_wait(worker->ring, sleep ? next_deadline_ns(worker) : 0);
+		int ret = look_busily(worker);
+
+		if (ret == 0)
+			ret = tailor_ring_wait(worker->ring, pause_may_sleep(worker) ? next_deadline_ns(worker) : 0);
 
 		pause_awake(worker);
 		worker->now_ns = tailor_clock_ns();

@@ -167,6 +167,18 @@ static int give_up_rights(struct proxy_run *run)
 	return error;
 }
 
+/* A worker that spins takes a CPU from whoever else wants it. */
+static void judge_busy_poll(const struct tailor_config *config)
+{
+	cpu_set_t set;
+	unsigned int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned int)CPU_COUNT(&set) : 1;
+
+	if (config->busy_poll_ns && config->workers >= cpus)
+		proxy_say("priority.busy_poll: %u workers spin, and this process may use %u CPUs: servers and the rest of the host wait for them; "
+		          "lower `workers`, or leave the key out",
+		          config->workers, cpus);
+}
+
 /*
  * Threads inherit how they are scheduled from the one that starts them: this one takes the workers' priority while it has
  * the right to, and goes back when they run.
@@ -177,6 +189,7 @@ static int raise_priority(struct proxy_run *run)
 	const struct sched_param fifo = {.sched_priority = (int)config->fifo};
 	int ret = 0;
 
+	judge_busy_poll(config);
 	run->own_nice = getpriority(PRIO_PROCESS, 0);
 	if (config->fifo)
 		ret = sched_setscheduler(0, SCHED_FIFO, &fifo);
@@ -206,6 +219,7 @@ static int start_proxy(struct proxy_run *run)
 		.listeners = run->listeners,
 		.shared = run->predecessor.fd >= 0,
 		.accept_later = true,
+		.busy_poll_ns = config->busy_poll_ns,
 		.servers = (unsigned int)config->servers,
 		.workers = config->workers,
 		.connections_max = config->connections_max,
