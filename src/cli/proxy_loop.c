@@ -143,13 +143,20 @@ void proxy_drain(struct proxy_run *run, int signals, bool patient)
 {
 	struct watch watch = {.refreshed_ns = tailor_clock_ns()};
 	uint64_t began_ns = tailor_clock_ns(), say_ns = began_ns + PROGRESS_FIRST_NS;
+	uint64_t deadline_ns = began_ns + run->config.stop_timeout_ns, close_idle_ns = deadline_ns - run->config.stop_timeout_ns / 8;
 	struct tailor_proxy_status status;
 
-	tailor_proxy_stop_begin(run->proxy, began_ns + run->config.stop_timeout_ns, patient);
+	tailor_proxy_stop_begin(run->proxy, deadline_ns, patient);
 	while (!tailor_proxy_stopped(run->proxy)) {
 		if (wait_and_follow(run, signals, &watch, DRAIN_LOOK_MS, true)) {
 			proxy_say("ending at once");
 			tailor_proxy_stop_begin(run->proxy, tailor_clock_ns(), false);
+			patient = false;
+		}
+		/* Whose clients have not sent anything until now are told in good order that nobody listens any more. */
+		if (patient && tailor_clock_ns() >= close_idle_ns) {
+			tailor_proxy_stop_begin(run->proxy, deadline_ns, false);
+			patient = false;
 		}
 		if (tailor_clock_ns() >= say_ns) {
 			say_in_flight(run);

@@ -340,6 +340,39 @@ class Upgrade(unittest.TestCase):
             self.assertIn(b"200 OK", self.get("/ok"))
             first = second
 
+    def test_an_idle_client_is_told_in_good_order(self):
+        idle = socket.create_connection(("127.0.0.1", self.port), 10)
+        self.addCleanup(idle.close)
+        for _ in range(2):
+            idle.sendall(b"GET /ok HTTP/1.1\r\nHost: t\r\n\r\n")
+            self.assertIn(b"200 OK", idle.recv(65536))
+        began = time.monotonic()
+        old = self.take_over()
+        self.assertEqual(idle.recv(1), b"")  # an end, not a reset, and not before it had time to send another request
+        self.assertGreater(time.monotonic() - began, 2.5)
+        idle.close()
+        self.assertEqual(old.end(), 0)
+        self.assertFalse(any("were cut" in line for line in old.lines), old.lines)
+
+    def test_it_works_for_one_that_has_given_up_roots_rights(self):
+        if os.geteuid() != 0:
+            self.skipTest("needs root")
+        os.chmod(self.directory, 0o755)
+        self.config.write_text(self.text.replace("/timelines}", "/daemon}").replace("admin.sock", "a.sock").replace("agent.sock", "b.sock") +
+                               "user: daemon\n")
+        self.socket, self.admin = self.directory / "daemon/take-over.sock", self.directory / "a.sock"
+        self.old = self.start()
+        self.port = int(self.old.said(r"serving 127\.0\.0\.1:(\d+)")[1])
+        self.speak("yours")
+        self.assertIn(b"200 OK", self.get("/slow?250"))
+        for _ in range(2):
+            old = self.take_over()
+            self.assertEqual(old.end(), 0)
+            self.assertIn(b"200 OK", self.get("/slow?250"))
+            self.assertEqual(self.ask("/status")[0], 200)
+        time.sleep(0.3)
+        self.assertEqual(len(list((self.directory / "daemon").glob("*.tailor"))), 3)
+
     def test_without_a_running_proxy_it_says_so(self):
         self.config.write_text(self.text.replace("/timelines}", "/nowhere}"))
         alone = self.start("--take-over")
