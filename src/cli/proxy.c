@@ -45,8 +45,14 @@ int tailor_command_proxy(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse_option, "-c FILE",
-		"Runs the proxy, the tracer and the observer until SIGINT or SIGTERM. SIGHUP reads the configuration again, SIGUSR1 opens "
-		"the access log anew.\v"
+		"Runs the proxy, the tracer and the observer until SIGINT or SIGTERM.\v"
+		"SIGTERM, SIGINT: nothing is accepted any more, requests in flight end and their clients are told that the connection does, "
+		"what has not ended after `timeouts.stop` is cut; a second one ends it at once.\n"
+		"SIGHUP: reads the configuration again. An invalid one changes nothing, and what cannot change while it serves is named.\n"
+		"SIGUSR1: opens the access log anew.\n"
+		"--take-over: for a new binary, or what SIGHUP cannot change. The running proxy hands its listening sockets, the store and the agents to "
+		"the new process; once that serves, the old one ends as after SIGTERM. If the new one fails before, the old one goes on as if "
+		"nothing had happened, and both say why.\n\n"
 		"It needs root (or CAP_BPF and CAP_PERFMON) for kernel events and the agent in the servers' JVMs for collections and "
 		"failover; it runs without either and says what the timelines lack. `tailor doctor` tells what this host allows.\n",
 		NULL, NULL, NULL,

@@ -136,7 +136,7 @@ static void say_in_flight(const struct proxy_run *run)
 	tailor_proxy_status(run->proxy, &status);
 	for (unsigned int i = 0; i < status.servers; i++)
 		in_flight += status.server[i].in_flight;
-	proxy_say("stopping: %u requests are still in flight, %u connections open", in_flight, status.clients);
+	proxy_say("stopping: in flight still: %u, connections open: %u", in_flight, status.clients);
 }
 
 void proxy_drain(struct proxy_run *run, int signals, bool patient)
@@ -163,7 +163,8 @@ void proxy_drain(struct proxy_run *run, int signals, bool patient)
 			say_ns += PROGRESS_NS;
 		}
 	}
+	proxy_successor_say_lost(run);
 	tailor_proxy_status(run->proxy, &status);
 	if (status.stopped)
-		proxy_say("stopped: %llu requests had not ended and were cut", (unsigned long long)status.stopped);
+		proxy_say("stopped: requests that had not ended and were cut: %llu", (unsigned long long)status.stopped);
 }

@@ -62,6 +62,7 @@ struct proxy_successor {
 	enum successor_stage stage;
 	uint64_t since_ns; /* of SUCCESSOR_HAS_ALL */
 	uint32_t taken;    /* bits 1 << enum takeover_part */
+	uint64_t not_stored; /* timelines, before the store was let go of */
 };
 
 /* Owned by the control thread, but for what `lock` guards: the admin thread reads it. */
@@ -147,6 +148,8 @@ void proxy_successor_close(struct proxy_run *run);
 void proxy_successor_dispatch(struct proxy_run *run, int connection, int listener);
 /* Whether there is one that has everything, and does not serve yet. */
 bool proxy_successor_is_due(const struct proxy_run *run);
+/* Says what the other one cannot know: which slow requests were the last here, when the store was gone. After the observer has seen them. */
+void proxy_successor_say_lost(struct proxy_run *run);
 /* This process stops: a new one that has not got everything yet must not go on. True when there is one that has. */
 bool proxy_successor_turn_away(struct proxy_run *run);
 

@@ -14,6 +14,8 @@
 
 /* How long the new process may take from having everything to serving, before somebody is told that it hangs. */
 #define SLOW_NS (5 * TAILOR_NS_PER_S)
+/* Until the observer has judged what ended a moment ago: it looks every 20 ms, and lets events settle for 10. */
+#define OBSERVED_US 50000
 
 int proxy_successor_open(struct proxy_run *run)
 {
@@ -100,6 +102,10 @@ static int offer(struct proxy_run *run)
 /* What two must not do at once. Requests are served, and their lines go to the access log, as before. */
 static void let_go(struct proxy_run *run)
 {
+	struct tailor_observer_status status;
+
+	tailor_observer_status(run->observer, &status);
+	run->successor.not_stored = status.not_stored;
 	if (run->admin)
 		tailor_admin_rest(run->admin);
 	if (run->hub)
@@ -188,6 +194,19 @@ void proxy_successor_dispatch(struct proxy_run *run, int connection, int listene
 		          (int)successor->pid);
 		successor->since_ns = tailor_clock_ns();
 	}
+}
+
+void proxy_successor_say_lost(struct proxy_run *run)
+{
+	struct tailor_observer_status status;
+
+	if (run->successor.stage != SUCCESSOR_SERVES)
+		return;
+	usleep(OBSERVED_US);
+	tailor_observer_status(run->observer, &status);
+	if (status.not_stored > run->successor.not_stored)
+		proxy_say("slow requests that ended here since and have no timeline: %llu",
+		          (unsigned long long)(status.not_stored - run->successor.not_stored));
 }
 
 bool proxy_successor_is_due(const struct proxy_run *run)

@@ -287,6 +287,7 @@ class Upgrade(unittest.TestCase):
         self.assertIn(b"200 OK", self.get("/slow?251"))
         slow.join()
         self.assertEqual(old.end(), 0)
+        old.said("slow requests that ended here since and have no timeline: 1")
         stays_out()
         self.assertIn(b"200 OK", self.get("/slow?252"))
         time.sleep(0.3)
@@ -366,6 +367,7 @@ class Upgrade(unittest.TestCase):
         self.speak("yours")
         self.assertIn(b"200 OK", self.get("/slow?250"))
         for _ in range(2):
+            time.sleep(0.1)  # its timeline is stored
             old = self.take_over()
             self.assertEqual(old.end(), 0)
             self.assertIn(b"200 OK", self.get("/slow?250"))
