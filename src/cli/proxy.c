@@ -19,8 +19,8 @@ struct proxy_arguments {
 static const struct argp_option options[] = {
 	{"config", 'c', "FILE", 0, "The configuration (required); `tailor check -c FILE` judges it without starting anything", 0},
 	{"take-over", 't', "SOCKET", OPTION_ARG_OPTIONAL,
-         "Serve instead of the proxy that runs with this `timelines.path`, without refusing or losing a request; SOCKET names its socket "
-         "where that path has changed",
+         "Serve instead of the proxy that runs with this `timelines.path`, if there is one, without refusing or losing a request; SOCKET names its "
+         "socket where that path has changed",
          0},
 	{0},
 };

@@ -126,7 +126,7 @@ void proxy_drain(struct proxy_run *run, int signals, bool patient);
 
 /* --- proxy_takeover.c: taking over from a running process. Control thread; all but the first do nothing where there is none. --- */
 
-/* Asks the running process for its descriptors. Returns 0 or a negative errno, after a line about it. */
+/* Asks the running process for its descriptors; forgets predecessor.path if there is none where it is looked for. Returns 0 or a negative errno, after a line about it. */
 int proxy_takeover_begin(struct proxy_run *run);
 /* Takes one of them, the caller's from here on, if there is one, and it is bound to `address`, if that is not NULL; else -1. */
 int proxy_takeover_take(struct proxy_run *run, enum takeover_part part, const struct tailor_address *address);

@@ -19,7 +19,7 @@ static const char *remedy(int error)
 {
 	switch (error) {
 	case -ENOENT:
-	case -ECONNREFUSED: return "no proxy runs that writes to this `timelines.path`: start without --take-over, or name its socket (--take-over=SOCKET)";
+	case -ECONNREFUSED: return "no proxy listens there for another to take over; start without --take-over";
 	case -EACCES: return "run as root or as that proxy's user";
 	case -EAGAIN: return "the running proxy does not answer; look what it does, or stop it and start without --take-over";
 	case -ECONNRESET: return "the running proxy has ended, or another one is taking over; look, and try again";
@@ -98,6 +98,13 @@ int proxy_takeover_begin(struct proxy_run *run)
 		path = derived;
 	}
 	from->fd = connect_to(path, &run->config);
+	/* So that the same command starts the first one. If there is another one after all, it holds the port. */
+	if (path == derived && (from->fd == -ENOENT || from->fd == -ECONNREFUSED)) {
+		proxy_say("nobody to take over from at %s: starting as the first one", path);
+		from->path = NULL;
+		from->fd = -1;
+		return 0;
+	}
 	if (from->fd < 0)
 		return complain(path, from->fd);
 	error = takeover_send(from->fd, TAKEOVER_HELLO, 0, TAILOR_VERSION, NULL);

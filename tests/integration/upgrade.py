@@ -377,9 +377,21 @@ class Upgrade(unittest.TestCase):
 
     def test_without_a_running_proxy_it_says_so(self):
         self.config.write_text(self.text.replace("/timelines}", "/nowhere}"))
-        alone = self.start("--take-over")
-        self.assertEqual(alone.end(), 1)
-        alone.said("cannot take over: .*nowhere/take-over.sock: .*start without --take-over")
+        named = self.start(f"--take-over={self.directory}/nowhere/take-over.sock")
+        self.assertEqual(named.end(), 1)
+        named.said("cannot take over: .*nowhere/take-over.sock: .*start without --take-over")
+        # It does not come beside one that runs, though.
+        beside = self.start("--take-over")
+        beside.said("nobody to take over from at .*nowhere/take-over.sock: starting as the first one")
+        self.assertEqual(beside.end(), 1)
+        self.config.write_text(self.config.read_text().replace("admin.sock", "b.sock").replace("agent.sock", "c.sock")
+                               .replace("127.0.0.1:0", f"127.0.0.1:{self.port}"))
+        beside = self.start("--take-over")
+        self.assertEqual(beside.end(), 1)
+        beside.said("cannot listen on .*something else listens there")
+        self.old.popen.terminate()
+        self.assertEqual(self.old.end(), 0)
+        self.start("--take-over").said(f"serving 127.0.0.1:{self.port}$")
 
     def test_only_root_and_its_user_may_take_over(self):
         if os.geteuid() != 0:
