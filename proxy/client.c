@@ -212,6 +212,8 @@ static void end_idle(struct worker *worker, struct client *client)
 
 	if (recv(client->connection.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) > 0)
 		set_alarm(worker, client, worker->options->idle_timeout_ns);
+	else if (client->fresh)
+		client_close(worker, client);
 	else
 		drain(worker, client);
 }
