@@ -9,7 +9,7 @@ class Judge:
     def __init__(self, servers):
         self.servers = servers
         self.counts = collections.Counter()
-        self.failures = []
+        self.failures = []      # (path or None, text)
         self.failed = 0
         self.ids = set()
         self.answered = []      # numbers of requests with a right answer
@@ -17,10 +17,10 @@ class Judge:
         self.not_replayable = set()
         self.executed = collections.Counter()
 
-    def fail(self, text):
+    def fail(self, text, path=None):
         self.failed += 1
         if len(self.failures) < SHOWN:
-            self.failures.append(text)
+            self.failures.append((path, text))
 
     def begun(self, request):
         self.counts["begun"] += 1
@@ -34,12 +34,17 @@ class Judge:
         self.ids.add(response.id)
         if response.status == 200:
             self.body(request, begin, now, response)
-        elif response.status == 502 and self.servers.ended(begin, now):
+        elif response.status == 502 and self.may_fail(request, begin, now):
             self.counts["502"] += 1
         elif response.status == 503 and self.servers.none_usable(begin, now):
             self.counts["503"] += 1
         else:
-            self.fail(f"{request.method} {request.path}: {response.status} after {now - begin:.3f} s, and {self.servers.account(begin, now)}")
+            self.fail(f"{request.method} {request.path}: {response.status} after {now - begin:.3f} s, and {self.servers.account(begin, now)}",
+                      request.path)
+
+    def may_fail(self, request, begin, now):
+        """A GET of which nothing has been answered goes to the other server; what must not be sent twice does not."""
+        return self.servers.both_ended(begin, now) if request.method == "GET" else self.servers.ended(begin, now)
 
     def body(self, request, begin, now, response):
         expected = request.expected()
@@ -58,7 +63,8 @@ class Judge:
         if self.servers.ended(begin, now) and isinstance(error, (EOFError, ConnectionError)):
             self.counts["cut"] += 1
         else:
-            self.fail(f"{request.method} {request.path}: lost after {now - begin:.3f} s, {error!r}, and {self.servers.account(begin, now)}")
+            self.fail(f"{request.method} {request.path}: lost after {now - begin:.3f} s, {error!r}, and {self.servers.account(begin, now)}",
+                      request.path)
 
     def behind(self, requests):
         """They stood behind one whose answer was the connection's last."""

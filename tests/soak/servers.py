@@ -78,9 +78,16 @@ class Servers:
                 await self.restart(self.both[turn], rng)
                 turn = 1 - turn
 
+    @staticmethod
+    def has_ended(server, begin, now):
+        return any(life.told <= now and begin <= life.ended + ENDED_GRACE_S for life in server.ends[-20:])
+
     def ended(self, begin, now):
         """Whether a server ended in that time: what was under way there may have been lost."""
-        return any(life.told <= now and begin <= life.ended + ENDED_GRACE_S for server in self.both for life in server.ends[-20:])
+        return any(self.has_ended(server, begin, now) for server in self.both)
+
+    def both_ended(self, begin, now):
+        return all(self.has_ended(server, begin, now) for server in self.both)
 
     def none_usable(self, begin, now):
         """Whether there was a moment at which neither server was surely usable."""

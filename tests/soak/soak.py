@@ -118,6 +118,16 @@ class Soak:
         await asyncio.sleep(1)
         return metrics(self.proxy.admin_socket)
 
+    async def descriptors_left(self, expected):
+        """Besides connections to servers; asking opens one for a moment."""
+        for _ in range(10):
+            kept = sum(server["connections"] for server in self.proxy.status()["servers"])
+            await asyncio.sleep(0.3)
+            left = self.watch.sample()[3] - kept
+            if left <= expected:
+                break
+        return left
+
     async def run(self):
         await self.servers.start()
         self.start_proxy()
@@ -135,9 +145,7 @@ class Soak:
         for task in done:
             task.result()
         values = await self.until_quiet()
-        sample = self.watch.sample()
-        status = self.proxy.status()
-        left = sample[3] - sum(server["connections"] for server in status["servers"])
+        left = await self.descriptors_left(descriptors_first + 1)
         code = self.proxy.stop(30)
         self.log.finish()
         self.judge.finish()
@@ -162,7 +170,9 @@ class Soak:
             wrong.append(f"a sanitizer reports:\n{path.read_text()[:4000]}")
         counts = self.judge.counts
         if self.judge.failed:
-            wrong.append(f"{self.judge.failed} requests went wrong:\n  " + "\n  ".join(self.judge.failures))
+            wrong.append(f"{self.judge.failed} times a request went wrong:")
+            for path, text in self.judge.failures:
+                wrong.append(text + (f"\n  access log: {self.log.errors[path]}" if path in self.log.errors else ""))
         if counts["good"] < self.seconds * 10 or self.servers.killed + self.servers.stopped == 0 or self.reloads + self.invalid == 0:
             wrong.append("there was too little to soak in")
         late = self.clients.pace.late

@@ -14,6 +14,7 @@ from harness import UnixConnection
 # are LeakSanitizer's.
 GROWTH_KIB = 8 * 1024
 GROWTH_DESCRIPTORS = 16
+ERRORS_KEPT = 100000
 
 
 def fetch(admin_socket, path):
@@ -63,6 +64,12 @@ class Watch:
         return rows
 
 
+def target_of(line):
+    """Of a line of the access log; "-" where no request was understood."""
+    words = line.split('"')[1].split(" ")
+    return words[1] if len(words) > 1 else "-"
+
+
 class AccessLog:
     """Counts the lines by their end; what was read is deleted, so that hours of it fit on a disk."""
 
@@ -70,6 +77,7 @@ class AccessLog:
         self.path, self.renamed = path, path.with_name("renamed.log")
         self.ends = collections.Counter()
         self.answered = 0
+        self.errors = {}  # path: its line
 
     def count(self, path):
         if not path.exists():
@@ -79,6 +87,8 @@ class AccessLog:
                 end = re.search(r" id=[0-9a-f]{16} server=(\S+) end=(\S+) attempts=\d .* client_ms=[\d.]+$", line)
                 self.ends[end[2] if end else f"torn: {line!r}"] += 1
                 self.answered += bool(end and end[1] != "-")
+                if end and end[2] in ("refused", "cut") and len(self.errors) < ERRORS_KEPT:
+                    self.errors[target_of(line)] = line.strip()
         path.unlink()
 
     def turn(self, process):
