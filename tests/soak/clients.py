@@ -57,7 +57,9 @@ class Clients:
         method = method or ("POST" if rng.random() < 0.3 else "GET")
         at, size = rng.randrange(MIB), self.size(rng) if method == "POST" else 0
         body = self.noise[at:at + size]
-        delay_ms = rng.randrange(300) if rng.random() < 0.02 else rng.randrange(30) if rng.random() < 0.1 else 0
+# While a server thinks, it has executed the request and not answered: a kill then is what tempts a proxy to send it again.
+        thinks = rng.random()
+        delay_ms = rng.randrange(300) if thinks < 0.02 else rng.randrange(80) if thinks < (0.4 if method == "POST" else 0.1) else 0
         request = Request(self.number, method, self.size(rng), rng.choice("llllppcce"), delay_ms, body, hashlib.sha256(body).digest(),
                           rng.choice(("length", "length", "chunked", "expect")))
         self.judge.begun(request)
