@@ -164,6 +164,7 @@ struct client {
 	enum client_state state;
 	bool eof;  /* the client has shut down its sending side */
 	bool over; /* beyond connections_max */
+	bool fresh; /* has not begun a request yet */
 	uint16_t port;
 	uint32_t ip;
 	struct client *next; /* free list */
@@ -204,7 +205,7 @@ struct server {
 
 /* Owned by the worker, read by tailor_proxy_status(): see count(). */
 struct counters {
-	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions;
+	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions, stopped;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	struct {
 		uint64_t requests, responses, connects, connect_failures, pauses, moved_away;
@@ -213,6 +214,7 @@ struct counters {
 };
 
 enum command_kind {
+	COMMAND_ACCEPT,
 	COMMAND_ATTACH,
 	COMMAND_DETACH,
 	COMMAND_APPLY,
@@ -227,6 +229,7 @@ struct command {
 	const int *wakers;
 	const struct tailor_proxy_settings *settings;
 	uint64_t deadline_ns;
+	bool patient; /* COMMAND_STOP: see tailor_proxy_stop_begin() */
 	sem_t done;
 };
 
@@ -268,7 +271,8 @@ struct worker {
 	uint64_t command_value;
 	struct command *command;   /* atomic */
 	struct command *detaching; /* acknowledged when the waker's read is back */
-	bool stopping;
+	bool stopping, patient;
+	bool ended; /* atomic: the thread has nothing left to do */
 	uint64_t stop_deadline_ns;
 	pthread_t thread;
 	sem_t started;

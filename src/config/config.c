@@ -186,12 +186,14 @@ static void take_priority(struct validation *validation, const struct file_prior
 {
 	if (!priority)
 		return;
-	config->priority_given = true;
+	/* Spinning alone says nothing about the scheduler. */
+	config->priority_given = priority->nice || priority->fifo;
 	if (priority->nice && priority->fifo)
 		complain(validation, "priority.fifo", "priority: has both `nice` and `fifo`; a thread has one of them");
 	if (priority->nice)
 		take_nice(validation, priority->nice, &config->nice);
 	take_number(validation, "priority.fifo", priority->fifo, 1, 99, &config->fifo);
+	take_duration(validation, "priority.busy_poll", priority->busy_poll, 0, &config->busy_poll_ns);
 }
 
 /* An address to listen on or connect to. */
@@ -305,6 +307,7 @@ static void take_optional_sections(struct validation *validation, const struct f
 		take_duration(validation, "timeouts.connect", file->timeouts->connect, TAILOR_NS_PER_US, &config->connect_timeout_ns);
 		take_duration(validation, "timeouts.response", file->timeouts->response, TAILOR_NS_PER_US, &config->response_timeout_ns);
 		take_duration(validation, "timeouts.idle", file->timeouts->idle, TAILOR_NS_PER_US, &config->idle_timeout_ns);
+		take_duration(validation, "timeouts.stop", file->timeouts->stop, TAILOR_NS_PER_US, &config->stop_timeout_ns);
 	}
 }
 
@@ -347,6 +350,7 @@ static void set_defaults(struct tailor_config *config)
 	config->connect_timeout_ns = TAILOR_NS_PER_S;
 	config->response_timeout_ns = 30 * TAILOR_NS_PER_S;
 	config->idle_timeout_ns = 60 * TAILOR_NS_PER_S;
+	config->stop_timeout_ns = 30 * TAILOR_NS_PER_S;
 	config->connections_max = 1024;
 	config->head_bytes_max = 16 << 10;
 	config->trace = TAILOR_CONFIG_TRACE_AUTO;

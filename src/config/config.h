@@ -45,6 +45,7 @@ struct tailor_config {
 	bool priority_given; /* refused where it is not allowed; the default is left out there */
 	int nice;            /* -20..19 */
 	unsigned int fifo;   /* of SCHED_FIFO, 1..99; 0: not that */
+	uint64_t busy_poll_ns; /* how long a worker looks for work before it sleeps */
 
 	bool has_user;
 	uid_t user; /* whom to become when everything that needs root has been opened */
@@ -74,6 +75,7 @@ struct tailor_config {
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns;
 	uint64_t idle_timeout_ns;
+	uint64_t stop_timeout_ns; /* of a graceful stop */
 	unsigned int connections_max;
 	size_t head_bytes_max;
 

@@ -70,6 +70,7 @@ static const cyaml_schema_field_t timelines_fields[] = {
 static const cyaml_schema_field_t priority_fields[] = {
 	TEXT(nice, struct file_priority), /* a number with a sign */
 	NUMBER(fifo, struct file_priority),
+	TEXT(busy_poll, struct file_priority),
 	CYAML_FIELD_END,
 };
 
@@ -95,6 +96,7 @@ static const cyaml_schema_field_t timeouts_fields[] = {
 	TEXT(connect, struct file_timeouts),
 	TEXT(response, struct file_timeouts),
 	TEXT(idle, struct file_timeouts),
+	TEXT(stop, struct file_timeouts),
 	CYAML_FIELD_END,
 };
 

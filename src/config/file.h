@@ -31,6 +31,7 @@ struct file_timelines {
 struct file_priority {
 	char *nice;
 	uint32_t *fifo;
+	char *busy_poll;
 };
 
 struct file_access_log {
@@ -51,6 +52,7 @@ struct file_timeouts {
 	char *connect;
 	char *response;
 	char *idle;
+	char *stop;
 };
 
 struct file_limits {

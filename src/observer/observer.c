@@ -56,6 +56,7 @@ struct tailor_observer {
 	struct tailor_observer_options options;
 	pthread_t thread;
 	pthread_mutex_t lock; /* watched, threads */
+	pthread_mutex_t storing; /* options.store, and whoever writes to it */
 	pthread_cond_t wake;
 	int stopping;
 
@@ -301,7 +302,9 @@ static int store_timeline(struct tailor_observer *observer, struct tailor_queued
 	if (timeline.loss_count)
 		add(&observer->windows_with_loss, 1);
 	timeline.omitted = observer->omitted;
-	error = tailor_store_append(observer->options.store, &timeline);
+	pthread_mutex_lock(&observer->storing);
+	error = observer->options.store ? tailor_store_append(observer->options.store, &timeline) : -ESTALE;
+	pthread_mutex_unlock(&observer->storing);
 	if (!error)
 		observer->omitted = 0;
 	tailor_timeline_free(&timeline);
@@ -312,7 +315,9 @@ static void count_stored(struct tailor_observer *observer, const struct tailor_q
 {
 	int slow = queued->kept == TAILOR_KEPT_SLOW;
 
-	atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
+	/* That there is no store just now is no error of one. */
+	if (error != -ESTALE)
+		atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
 	if (error && slow)
 		omit(observer, &observer->not_stored, 1);
 	else if (!error)
@@ -483,6 +488,7 @@ int tailor_observer_start(const struct tailor_observer_options *options, struct 
 		return -ENOMEM;
 	}
 	pthread_mutex_init(&observer->lock, NULL);
+	pthread_mutex_init(&observer->storing, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&observer->wake, &monotonic);
@@ -505,6 +511,7 @@ void tailor_observer_stop(struct tailor_observer *observer)
 	pthread_join(observer->thread, NULL);
 	pthread_cond_destroy(&observer->wake);
 	pthread_mutex_destroy(&observer->lock);
+	pthread_mutex_destroy(&observer->storing);
 	free_observer(observer);
 }
 
@@ -535,6 +542,13 @@ void tailor_observer_slow(struct tailor_observer *observer, const struct tailor_
 	pthread_mutex_lock(&observer->lock);
 	observer->options.slow = *rule;
 	pthread_mutex_unlock(&observer->lock);
+}
+
+void tailor_observer_store(struct tailor_observer *observer, struct tailor_store_writer *store)
+{
+	pthread_mutex_lock(&observer->storing);
+	observer->options.store = store;
+	pthread_mutex_unlock(&observer->storing);
 }
 
 void tailor_observer_status(struct tailor_observer *observer, struct tailor_observer_status *ret_status)

@@ -493,11 +493,65 @@ static void a_store_that_was_removed_is_an_error_not_a_success(void **state)
 	assert_int_equal(mkdir(directory, 0700), 0);
 }
 
+/* How one process goes on with the store of another: the lock is never free meanwhile. */
+static void a_store_is_handed_over_with_its_lock(void **state)
+{
+	struct tailor_store_writer *old, *new, *third;
+	struct tailor_store_reader *reader;
+	struct tailor_timeline timeline;
+	char path[400];
+
+	(void)state;
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &old), 0);
+	append(old, 1);
+	assert_int_equal(tailor_store_writer_take_over(directory, 1 << 20, dup(tailor_store_writer_lock(old)), &new), 0);
+	/* The old one starts a segment yet after the new one is there. */
+	path_of(path, FIRST_SEGMENT);
+	assert_int_equal(rename(path, "/tmp/tailor-store-kept"), 0);
+	assert_int_equal(unlink("/tmp/tailor-store-kept"), 0);
+	append(old, 2);
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &third), -EBUSY);
+	tailor_store_writer_close(old);
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &third), -EBUSY);
+	append(new, 3);
+	tailor_store_writer_close(new);
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &third), 0);
+	tailor_store_writer_close(third);
+	assert_int_equal(tailor_store_reader_open(directory, &reader), 0);
+	for (uint64_t id = 2; id <= 3; id++) {
+		assert_int_equal(tailor_store_next(reader, &timeline), 1);
+		assert_int_equal(timeline.request.id, id);
+		tailor_timeline_free(&timeline);
+	}
+	assert_int_equal(tailor_store_next(reader, &timeline), 0);
+	tailor_store_reader_close(reader);
+}
+
+static void another_stores_lock_opens_nothing(void **state)
+{
+	struct tailor_store_writer *writer, *other;
+	char path[400];
+	int lock;
+
+	(void)state;
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &writer), 0);
+	lock = dup(tailor_store_writer_lock(writer));
+	tailor_store_writer_close(writer);
+	path_of(path, STORE_LOCK_NAME);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(tailor_store_writer_take_over(directory, 1 << 20, lock, &other), -ESTALE);
+	assert_int_equal(close(lock), 0); /* still the caller's */
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &other), 0);
+	tailor_store_writer_close(other);
+}
+
 #define store_test(name) cmocka_unit_test_setup_teardown(name, make_directory, remove_directory)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	        store_test(a_store_is_handed_over_with_its_lock),
+	        store_test(another_stores_lock_opens_nothing),
 	        cmocka_unit_test(the_checksum_is_crc_32c),
 	        store_test(every_field_comes_back),
 	        store_test(a_cut_at_any_byte_of_the_last_record_costs_that_record_only),
