@@ -214,6 +214,7 @@ static void complete_own(struct worker *worker, const struct tailor_completion *
 	switch (operation) {
 	case OPERATION_ACCEPT: accepted(worker, completion); break;
 	case OPERATION_COMMAND: run_command(worker); break;
+	case OPERATION_TIMER: worker->timer_ns = UINT64_MAX; break;
 	case OPERATION_CANCEL: break;
 	default:
 		if (pause_waker_complete(worker, operation - OPERATION_WAKER,
@@ -351,6 +352,24 @@ static int look_busily(struct worker *worker)
 	return ret;
 }
 
+/*
+ * Deadlines are far away and rarely come to pass, but change all the time. One timer that goes on across waits rings
+ * early at times; a timer set and taken back at each wait costs a virtual machine as much as a request.
+ */
+static int wait(struct worker *worker)
+{
+	uint64_t deadline_ns = next_deadline_ns(worker);
+
+	if (worker->timer_ns == UINT64_MAX && deadline_ns != UINT64_MAX) {
+		worker->timer_ns = deadline_ns;
+		tailor_ring_timeout(worker->ring, &worker->timer, deadline_ns,
+		                    TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_TIMER));
+	}
+	if (worker->timer_ns <= deadline_ns)
+		deadline_ns = UINT64_MAX;
+	return tailor_ring_wait(worker->ring, pause_may_sleep(worker) ? deadline_ns : 0);
+}
+
 static void serve(struct worker *worker)
 {
 	struct tailor_completion completion;
@@ -359,7 +378,7 @@ static void serve(struct worker *worker)
 		int ret = look_busily(worker);
 
 		if (ret == 0)
-			ret = tailor_ring_wait(worker->ring, pause_may_sleep(worker) ? next_deadline_ns(worker) : 0);
+			ret = wait(worker);
 
 		pause_awake(worker);
 		worker->now_ns = tailor_clock_ns();
@@ -389,6 +408,7 @@ void *worker_run(void *argument)
 	worker->start_result = tailor_ring_open(&ring_options, &worker->ring);
 	if (worker->start_result == 0) {
 		wheel_open(&worker->wheel, worker->now_ns);
+		worker->timer_ns = UINT64_MAX;
 		worker->accept_retry_ns = UINT64_MAX;
 		if (!worker->options->accept_later)
 			accept_again(worker);

@@ -42,6 +42,7 @@ enum operation {
 	/* with SLOT_WORKER */
 	OPERATION_ACCEPT,
 	OPERATION_COMMAND,
+	OPERATION_TIMER,
 	OPERATION_WAKER, /* + server */
 };
 #define SLOT_WORKER UINT32_MAX
@@ -265,6 +266,9 @@ struct worker {
 	size_t memory_bytes;
 
 	int listener;
+	/* The ring's timer: stays under way while completions wake the thread up. UINT64_MAX: none. */
+	uint64_t timer_ns;
+	struct tailor_ring_deadline timer;
 	bool accepting, accept_wanted;
 	uint64_t accept_retry_ns;
 	int command_fd;

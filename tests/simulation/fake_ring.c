@@ -27,8 +27,10 @@ enum operation_kind {
 	CLOSE,
 	READ,
 	CANCEL,
+	TIMEOUT,
 };
-static const char *const operation_names[] = {"accept", "connect", "receive", "send", "shutdown", "close", "read", "cancel"};
+static const char *const operation_names[] = {"accept", "connect", "receive", "send", "shutdown", "close", "read", "cancel",
+                                               "timeout"};
 
 struct operation {
 	enum operation_kind kind;
@@ -37,6 +39,8 @@ struct operation {
 	struct operation *queued;          /* not submitted yet */
 	uint64_t serial;
 	uint64_t token, target;
+	uint64_t deadline_ns; /* timeout */
+	const struct tailor_ring_deadline *deadline;
 	int fd;
 	struct descriptor *descriptor;
 	char *memory;
@@ -118,7 +122,8 @@ void tailor_ring_close(struct tailor_ring *ring)
 		struct operation *operation = ring->active;
 
 		/* Only what waits for other threads may be left: nothing that holds memory of a connection. */
-		world_check(operation->kind == READ || operation->kind == CANCEL,
+		world_check(operation->kind == READ || operation->kind == CANCEL ||
+		                    operation->kind == TIMEOUT,
 		            "a worker ends while a %s is under way", operation_names[operation->kind]);
 		if (operation->kind == READ)
 			operation->descriptor->waiting = NULL;
@@ -205,7 +210,7 @@ static struct operation *queue(struct tailor_ring *ring, enum operation_kind kin
 		operation = malloc(sizeof(*operation));
 	world_check(operation, "out of memory");
 	*operation = (struct operation){.kind = kind, .ring = ring, .fd = fd, .token = token, .serial = ++next_serial};
-	if (kind != CANCEL) {
+	if (kind != CANCEL && kind != TIMEOUT) {
 		operation->descriptor = kernel_descriptor(fd);
 		world_check(operation->descriptor && !operation->descriptor->closed && !operation->descriptor->closing,
 		            "%s on descriptor %d, which is closed", operation_names[kind], fd);
@@ -302,6 +307,17 @@ void tailor_ring_cancel(struct tailor_ring *ring, uint64_t target, uint64_t toke
 {
 	queue(ring, CANCEL, -1, token)->target = target;
 	ring_cancels++;
+}
+
+void tailor_ring_timeout(struct tailor_ring *ring, struct tailor_ring_deadline *storage, uint64_t deadline_ns,
+                         uint64_t token)
+{
+	struct operation *operation = queue(ring, TIMEOUT, -1, token);
+
+	*storage = (struct tailor_ring_deadline){(long long)(deadline_ns / TAILOR_NS_PER_S),
+	                                         (long long)(deadline_ns % TAILOR_NS_PER_S)};
+	operation->deadline = storage;
+	operation->deadline_ns = deadline_ns;
 }
 
 static void push(struct tailor_ring *ring, uint64_t token, int result, uint32_t flags, uint16_t buffer)
@@ -594,6 +610,12 @@ static void try(void *object, uint64_t serial)
 		finish_soon(operation, sizeof(uint64_t));
 		break;
 	case CANCEL: try_cancel(operation); break;
+	case TIMEOUT:
+		world_check((uint64_t)operation->deadline->seconds * TAILOR_NS_PER_S +
+		                            (uint64_t)operation->deadline->nanoseconds == operation->deadline_ns,
+		            "somebody wrote into a deadline that the kernel still had");
+		finish_soon(operation, -ETIME);
+		break;
 	}
 }
 
@@ -616,7 +638,11 @@ static void submit(struct tailor_ring *ring)
 			*where = operation;
 		}
 		operation->submitted = true;
-		try_later(operation);
+		if (operation->kind == TIMEOUT)
+			world_later(operation->deadline_ns > world.now_ns ? operation->deadline_ns - world.now_ns : 0, try,
+			            operation, operation->serial);
+		else
+			try_later(operation);
 	}
 	ring->queue_end = &ring->queue;
 }
