@@ -87,7 +87,7 @@ class AccessLog:
                 end = re.search(r" id=[0-9a-f]{16} server=(\S+) end=(\S+) attempts=\d .* client_ms=[\d.]+$", line)
                 self.ends[end[2] if end else f"torn: {line!r}"] += 1
                 self.answered += bool(end and end[1] != "-")
-                if end and end[2] in ("refused", "cut") and len(self.errors) < ERRORS_KEPT:
+                if end and end[2] != "done" and len(self.errors) < ERRORS_KEPT:
                     self.errors[target_of(line)] = line.strip()
         path.unlink()
 
