@@ -51,6 +51,9 @@ static const char *wanted_instead(const struct file_problem *problem, const char
 			continue;
 		if (table[i].begins[length - 2] == ':')
 			*ret_value = problem->text + length;
+		/* Only two lists have a most. */
+		if (strncmp(problem->text, "Excessive", 9) == 0 && strcmp(problem->field, "upgrade") == 0)
+			return "has too many items; at most 4";
 		if (table[i].says)
 			return table[i].says;
 		return strcmp(problem->field, "failover.on") == 0       ? "is not one of: gc"

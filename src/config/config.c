@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
 #include "base/cleanup.h"
@@ -204,26 +205,105 @@ static void take_optional_sections(struct validation *validation, const struct f
 		          config->agent_socket);
 		take_group(validation, "agent.group", file->agent->group, config);
 	}
-	if (file->timeouts) {
-		take_duration(validation, "timeouts.connect", file->timeouts->connect, TAILOR_NS_PER_US, &config->connect_timeout_ns);
-		take_duration(validation, "timeouts.response", file->timeouts->response, TAILOR_NS_PER_US, &config->response_timeout_ns);
-		take_duration(validation, "timeouts.idle", file->timeouts->idle, TAILOR_NS_PER_US, &config->idle_timeout_ns);
+}
+
+/* Whether it is a token (RFC 9110, 5.6.2), of these characters too, shorter than max. */
+static bool is_token(const char *text, const char *too, size_t max)
+{
+	if (!text[0] || strlen(text) >= max)
+		return false;
+	for (; *text; text++) {
+		if (!isalnum((unsigned char)*text) && !strchr("!#$%&'*+-.^_`|~", *text) && !strchr(too, *text))
+			return false;
+	}
+	return true;
+}
+
+static void take_timeouts(struct validation *validation, const struct file_timeouts *timeouts, struct tailor_config *config)
+{
+	const struct {
+		const char *path, *text;
+		uint64_t min_ns;
+		uint64_t *value;
+	} keys[] = {
+		{"timeouts.head", timeouts->head, TAILOR_NS_PER_US, &config->head_timeout_ns},
+		{"timeouts.body", timeouts->body, TAILOR_NS_PER_US, &config->body_timeout_ns},
+		{"timeouts.keep_alive", timeouts->keep_alive, TAILOR_NS_PER_US, &config->keep_alive_timeout_ns},
+		{"timeouts.connect", timeouts->connect, TAILOR_NS_PER_US, &config->connect_timeout_ns},
+		{"timeouts.response", timeouts->response, TAILOR_NS_PER_US, &config->response_timeout_ns},
+		{"timeouts.request", timeouts->request, 0, &config->request_timeout_ns},
+		{"timeouts.queue", timeouts->queue, TAILOR_NS_PER_US, &config->queue_timeout_ns},
+	};
+
+	take_duration(validation, "timeouts.idle", timeouts->idle, TAILOR_NS_PER_US, &config->idle_timeout_ns);
+	config->head_timeout_ns = config->body_timeout_ns = config->keep_alive_timeout_ns = config->idle_timeout_ns;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		take_duration(validation, keys[i].path, keys[i].text, keys[i].min_ns, keys[i].value);
+}
+
+static void take_limits(struct validation *validation, const struct file_limits *limits, struct tailor_config *config)
+{
+	uint64_t head_bytes = config->head_bytes_max, replay_bytes = config->replay_bytes;
+
+	take_number(validation, "limits.connections", limits->connections, 1, 1 << 20, &config->connections_max);
+	take_number(validation, "limits.per_address", limits->per_address, 0, 1 << 20, &config->per_address_max);
+	take_number(validation, "limits.in_flight", limits->in_flight, 0, 1 << 20, &config->in_flight_max);
+	take_number(validation, "limits.queue", limits->queue, 0, 1 << 20, &config->queue_max);
+	take_number(validation, "limits.fields", limits->fields, 1, HTTP1_FIELDS_MAX, &config->fields_max);
+	take_size(validation, "limits.head_size", limits->head_size, 1024, 64 << 10, &head_bytes);
+	take_size(validation, "limits.body_size", limits->body_size, 0, UINT64_C(1) << 50, &config->body_bytes_max);
+	take_size(validation, "limits.replay_buffer", limits->replay_buffer, 0, 16 << 20, &replay_bytes);
+	take_size(validation, "limits.replay_total", limits->replay_total, 0, UINT64_C(1) << 40, &config->replay_bytes_total);
+	config->head_bytes_max = head_bytes;
+	config->replay_bytes = replay_bytes;
+	if (config->queue_max > 0 && config->in_flight_max == 0)
+		complain(validation, "limits.queue", "limits.queue: nothing waits as long as limits.in_flight is 0; set that, or leave out the queue");
+	if (config->replay_bytes_total < config->replay_bytes)
+		complain(validation, "limits.replay_total", "limits.replay_total: %llu bytes are less than one request's replay_buffer of %zu; raise it",
+		         (unsigned long long)config->replay_bytes_total, config->replay_bytes);
+}
+
+static void take_forwarded(struct validation *validation, const struct file_forwarded *forwarded, struct tailor_config *config)
+{
+	if (forwarded->via) {
+		/* RFC 9110, 7.6.3: a pseudonym, or a host with or without its port. */
+		if (is_token(forwarded->via, ":[]", sizeof(config->via)))
+			strcpy(config->via, forwarded->via);
+		else
+			complain(validation, "forwarded.via", "forwarded.via: \"%s\" is no name for this proxy; use 1 to %d letters, digits, or characters like '-' and '.'",
+			         forwarded->via, TAILOR_CONFIG_VIA_BYTES - 1);
+	}
+	take_flag(validation, "forwarded.x_forwarded", forwarded->x_forwarded, &config->x_forwarded);
+	take_flag(validation, "forwarded.forwarded", forwarded->forwarded, &config->forwarded);
+}
+
+/* Protocols that a client may change to through this proxy. */
+static void take_upgrades(struct validation *validation, const struct file_config *file, struct tailor_config *config)
+{
+	char path[32];
+
+	for (unsigned int i = 0; i < file->upgrade_count; i++) {
+		const char *name = file->upgrade[i];
+
+		snprintf(path, sizeof(path), "upgrade[%u]", i);
+		/* Requests inside it would pass unseen and unjudged. */
+		if (strcasecmp(name, "h2c") == 0 || strcasecmp(name, "h2") == 0 || strncasecmp(name, "http/", 5) == 0)
+			complain(validation, path, "upgrade: \"%s\" is HTTP, which this proxy would not understand inside a tunnel; remove it", name);
+		else if (!is_token(name, "/", TAILOR_CONFIG_UPGRADE_BYTES))
+			complain(validation, path, "upgrade: \"%s\" is no protocol; name one like websocket", name);
+		else
+			strcpy(config->upgrade[config->upgrades++], name);
 	}
 }
 
 static void take_numbers(struct validation *validation, const struct file_config *file, struct tailor_config *config)
 {
 	uint32_t events_per_cpu = (uint32_t)config->events_per_cpu;
-	uint64_t head_bytes = config->head_bytes_max;
 
 	take_workers(validation, file->workers, &config->workers);
 	if (file->slow) {
 		take_duration(validation, "slow.threshold", file->slow->threshold, TAILOR_NS_PER_US, &config->slow_threshold_ns);
 		take_number(validation, "slow.baseline_one_in", file->slow->baseline_one_in, 0, UINT32_MAX, &config->baseline_one_in);
-	}
-	if (file->limits) {
-		take_number(validation, "limits.connections", file->limits->connections, 1, 1 << 20, &config->connections_max);
-		take_size(validation, "limits.head_size", file->limits->head_size, 1024, 64 << 10, &head_bytes);
 	}
 	if (file->trace) {
 		if (file->trace->kernel)
@@ -233,7 +313,6 @@ static void take_numbers(struct validation *validation, const struct file_config
 			complain(validation, "trace.events_per_cpu", "trace.events_per_cpu: %u is not a power of two", events_per_cpu);
 	}
 	config->events_per_cpu = events_per_cpu;
-	config->head_bytes_max = head_bytes;
 }
 
 static void set_defaults(struct tailor_config *config)
@@ -250,8 +329,13 @@ static void set_defaults(struct tailor_config *config)
 	config->connect_timeout_ns = TAILOR_NS_PER_S;
 	config->response_timeout_ns = 30 * TAILOR_NS_PER_S;
 	config->idle_timeout_ns = 60 * TAILOR_NS_PER_S;
+	config->head_timeout_ns = config->body_timeout_ns = config->keep_alive_timeout_ns = config->idle_timeout_ns;
+	config->queue_timeout_ns = TAILOR_NS_PER_S;
 	config->connections_max = 1024;
+	config->fields_max = 100;
 	config->head_bytes_max = 16 << 10;
+	config->replay_bytes = 64 << 10;
+	config->replay_bytes_total = UINT64_C(64) << 20;
 	config->trace = TAILOR_CONFIG_TRACE_AUTO;
 	config->events_per_cpu = 65536;
 }
@@ -271,6 +355,13 @@ static void validate(struct validation *validation, const char *text, size_t len
 	take_servers(validation, file, config);
 	take_numbers(validation, file, config);
 	take_optional_sections(validation, file, config);
+	if (file->timeouts)
+		take_timeouts(validation, file->timeouts, config);
+	if (file->limits)
+		take_limits(validation, file->limits, config);
+	if (file->forwarded)
+		take_forwarded(validation, file->forwarded, config);
+	take_upgrades(validation, file, config);
 	file_config_free(file);
 }
 

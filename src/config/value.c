@@ -13,7 +13,9 @@ void take_duration(struct validation *validation, const char *path, const char *
 
 	if (!text)
 		return;
-	if (tailor_parse_duration(text, &ns) != 0)
+	if (min_ns == 0 && strcmp(text, "0") == 0)
+		*value = 0;
+	else if (tailor_parse_duration(text, &ns) != 0)
 		complain(validation, path, "%s: \"%s\" is not a duration; write a number with a unit, like 250us, 5ms or 2s", path, text);
 	else if (ns < min_ns)
 		complain(validation, path, "%s: \"%s\" is too short; at least 1us", path, text);
@@ -49,6 +51,18 @@ void take_number(struct validation *validation, const char *path, const uint32_t
 		complain(validation, path, "%s: %u is out of range; from %u to %u", path, *number, min, max);
 	else
 		*value = *number;
+}
+
+void take_flag(struct validation *validation, const char *path, const char *text, bool *value)
+{
+	if (!text)
+		return;
+	if (strcmp(text, "true") == 0)
+		*value = true;
+	else if (strcmp(text, "false") == 0)
+		*value = false;
+	else
+		complain(validation, path, "%s: \"%s\" is not true or false", path, text);
 }
 
 void take_path(struct validation *validation, const char *path, const char *text, size_t max, char *value)

@@ -13,7 +13,7 @@
 #include "base/address.h"
 #include "config/complaint.h"
 
-/* A number with a unit of time, at least min_ns. */
+/* A number with a unit of time, at least min_ns, or where that is 0 also a plain 0. */
 void take_duration(struct validation *validation, const char *path, const char *text, uint64_t min_ns, uint64_t *value);
 
 /* A number with a unit of size, from min to max bytes. */
@@ -21,6 +21,9 @@ void take_size(struct validation *validation, const char *path, const char *text
 
 /* A whole number from min to max. */
 void take_number(struct validation *validation, const char *path, const uint32_t *number, uint32_t min, uint32_t max, uint32_t *value);
+
+/* `true` or `false`. */
+void take_flag(struct validation *validation, const char *path, const char *text, bool *value);
 
 /* A file's path of fewer than max bytes. */
 void take_path(struct validation *validation, const char *path, const char *text, size_t max, char *value);
