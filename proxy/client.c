@@ -12,6 +12,7 @@
 #include "proxy/exchange.h"
 #include "proxy/head.h"
 #include "proxy/response.h"
+#include "proxy/timeouts.h"
 
 /* How long a client that was told to close may take to do so. */
 #define DRAIN_NS (1 * TAILOR_NS_PER_S)
@@ -32,20 +33,13 @@ static void learn_peer(struct client *client)
 		(void)setsockopt(client->connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-static void set_alarm(struct worker *worker, struct client *client, uint64_t after_ns)
-{
-	wheel_set(&worker->wheel, &client->connection.alarm, worker->now_ns + after_ns);
-}
-
 /* One too many: answered without looking at what it wants. */
 static void refuse_connection(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
 
-	memset(exchange, 0, sizeof(*exchange));
-	exchange->winner = -1;
 	exchange->reply_begun = true;
-	exchange_refuse(worker, client, 503);
+	exchange_refuse(worker, client, 503, TAILOR_REFUSED_CONNECTIONS);
 }
 
 void client_accepted(struct worker *worker, int fd)
@@ -55,6 +49,7 @@ void client_accepted(struct worker *worker, int fd)
 	if (!client) {
 		close(fd);
 		count(&worker->counters.refused);
+		count(&worker->counters.refused_by[TAILOR_REFUSED_CONNECTIONS]);
 		return;
 	}
 	client->connection.fd = fd;
@@ -64,12 +59,13 @@ void client_accepted(struct worker *worker, int fd)
 	client->in_start = client->in_end = 0;
 	client->over =
 	        __atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max;
+	exchange_clear(&client->exchange);
 	learn_peer(client);
 	if (client->over) {
 		refuse_connection(worker, client);
 		return;
 	}
-	set_alarm(worker, client, worker->options->idle_timeout_ns);
+	timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
 	client_receive(worker, client);
 }
 
@@ -100,9 +96,9 @@ void client_receive(struct worker *worker, struct client *client)
 	 * itself. */
 	if (expected && !connection_has(connection, OPERATION_SEND)) {
 		if (client->in_start < client->in_end)
-			wheel_set(&worker->wheel, &connection->alarm, UINT64_MAX);
+			timeouts_wait(worker, client, UINT64_MAX);
 		else
-			set_alarm(worker, client, worker->options->idle_timeout_ns);
+			timeouts_wait(worker, client, worker->options->body_timeout_ns);
 	}
 	if (client->eof || connection_has(connection, OPERATION_RECEIVE))
 		return;
@@ -124,11 +120,12 @@ static void parse(struct worker *worker, struct client *client)
 	                              &client->search, &worker->head);
 
 	if (ret > 0) {
-		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+		timeouts_wait(worker, client, UINT64_MAX);
 		exchange_start(worker, client);
 	} else if (ret < 0) {
 		client->exchange.method = worker->head.method_known;
-		exchange_refuse(worker, client, (unsigned int)-ret);
+		exchange_refuse(worker, client, (unsigned int)-ret,
+		                ret == -414 || ret == -431 ? TAILOR_REFUSED_HEAD : TAILOR_REFUSED_MALFORMED);
 	} else if (client->eof) {
 		exchange_client_gone(worker, client);
 	} else {
@@ -163,7 +160,7 @@ static void begin_request(struct worker *worker, struct client *client, uint64_t
 	client->early_ns = 0;
 	exchange_begin(worker, client, read_ns);
 	/* For the whole head: a byte now and then would hold the connection for ever. */
-	set_alarm(worker, client, worker->options->idle_timeout_ns);
+	timeouts_wait(worker, client, worker->options->head_timeout_ns);
 	parse(worker, client);
 	note_early_bytes(client, read_ns);
 }
@@ -180,7 +177,7 @@ static void drain(struct worker *worker, struct client *client)
 	client->in_start = client->in_end = 0;
 	tailor_ring_shutdown(worker->ring, client->connection.fd, SHUT_WR,
 	                     connection_begin(&client->connection, OPERATION_SHUTDOWN));
-	set_alarm(worker, client, DRAIN_NS);
+	timeouts_wait(worker, client, DRAIN_NS);
 	client_receive(worker, client);
 }
 
@@ -200,7 +197,7 @@ void client_answered(struct worker *worker, struct client *client)
 	} else if (client->eof) {
 		client_close(worker, client);
 	} else {
-		set_alarm(worker, client, worker->options->idle_timeout_ns);
+		timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
 		client_receive(worker, client);
 	}
 }
@@ -284,10 +281,15 @@ void client_complete(struct worker *worker, struct client *client, enum operatio
 
 void client_alarm(struct worker *worker, struct client *client)
 {
+	switch (timeouts_judge(worker, client)) {
+	case TIMEOUTS_EARLY: return;
+	case TIMEOUTS_REQUEST: exchange_late(worker, client); return;
+	case TIMEOUTS_PATIENCE: break;
+	}
 	switch (client->state) {
 	case CLIENT_IDLE:
 	case CLIENT_DRAIN: client_close(worker, client); break;
-	case CLIENT_HEAD: exchange_refuse(worker, client, 408); break;
+	case CLIENT_HEAD: exchange_refuse(worker, client, 408, TAILOR_REFUSED_CLIENT_LATE); break;
 	case CLIENT_EXCHANGE:
 		/* Either it does not take the response, or it does not send its request. */
 		if (connection_has(&client->connection, OPERATION_SEND))
@@ -297,7 +299,7 @@ void client_alarm(struct worker *worker, struct client *client)
 		else if (client->exchange.winner >= 0)
 			exchange_client_gone(worker, client);
 		else
-			exchange_refuse(worker, client, 408);
+			exchange_refuse(worker, client, 408, TAILOR_REFUSED_CLIENT_LATE);
 		break;
 	default: break;
 	}

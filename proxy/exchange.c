@@ -14,14 +14,22 @@
 #include "proxy/server.h"
 #include "proxy/upstream.h"
 
+void exchange_clear(struct exchange *exchange)
+{
+	memset(exchange, 0, sizeof(*exchange));
+	exchange->winner = -1;
+	exchange->deadline_ns = UINT64_MAX;
+}
+
 void exchange_begin(struct worker *worker, struct client *client, uint64_t read_ns)
 {
 	struct exchange *exchange = &client->exchange;
 	const uint64_t arg[3] = {client->port, client->ip, 0};
 
-	memset(exchange, 0, sizeof(*exchange));
+	exchange_clear(exchange);
 	exchange->id = trace_next_id(&worker->trace);
-	exchange->winner = -1;
+	if (worker->options->request_timeout_ns)
+		exchange->deadline_ns = read_ns + worker->options->request_timeout_ns;
 	client->search = (struct http1_search){0};
 	record_at(worker, read_ns, TAILOR_EVENT_REQUEST_BEGIN, exchange->id, 0, arg, NULL, 0);
 }
@@ -129,7 +137,7 @@ void exchange_feed(struct worker *worker, struct client *client)
 			if (exchange->winner >= 0)
 				exchange_client_gone(worker, client);
 			else
-				exchange_refuse(worker, client, 400);
+				exchange_refuse(worker, client, 400, TAILOR_REFUSED_MALFORMED);
 			return;
 		}
 		for (unsigned int i = 0; i < exchange->attempts; i++) {
@@ -162,28 +170,28 @@ void exchange_start(struct worker *worker, struct client *client)
 	exchange->request_complete =
 	        head->framing == HTTP1_NO_BODY || (head->framing == HTTP1_LENGTH && !exchange->body_left);
 	if (head->method_known == HTTP1_CONNECT) {
-		exchange_refuse(worker, client, 501);
+		exchange_refuse(worker, client, 501, TAILOR_REFUSED_MALFORMED);
 		return;
 	}
 	if (server < 0) {
-		exchange_refuse(worker, client, 503);
+		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 		return;
 	}
 	if (head->minor == 0)
 		tailor_address_format(host, &worker->options->server[server].address);
 	length = head_write_request(&worker->trace, head, exchange->id, host, client->forward, worker->forward_bytes);
 	if (length < 0) {
-		exchange_refuse(worker, client, 431);
+		exchange_refuse(worker, client, 431, TAILOR_REFUSED_HEAD);
 		return;
 	}
 	exchange->forward_end = (uint32_t)length;
 	/* Before the attempt, so that a small body goes out with the head. */
 	if (!take_body(worker, client))
-		exchange_refuse(worker, client, 400);
+		exchange_refuse(worker, client, 400, TAILOR_REFUSED_MALFORMED);
 	else if (is_broken_off(client))
 		exchange_client_gone(worker, client);
 	else if (begin_attempt(worker, client, (unsigned int)server, TAILOR_FAILOVER_NONE, false) < 0)
-		exchange_refuse(worker, client, 503);
+		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 	else
 		client_receive(worker, client);
 }
@@ -200,7 +208,7 @@ void exchange_drop_attempts(struct worker *worker, struct client *client, enum t
 	}
 }
 
-void exchange_refuse(struct worker *worker, struct client *client, unsigned int status)
+void exchange_refuse(struct worker *worker, struct client *client, unsigned int status, enum tailor_refusal why)
 {
 	struct exchange *exchange = &client->exchange;
 	int length;
@@ -209,6 +217,8 @@ void exchange_refuse(struct worker *worker, struct client *client, unsigned int 
 	exchange_drop_attempts(worker, client, TAILOR_ATTEMPT_END_CLIENT);
 	client->state = CLIENT_EXCHANGE;
 	exchange->refused = true;
+	exchange->refusal = (uint8_t)why;
+	exchange->deadline_ns = UINT64_MAX; /* the answer takes the time that it takes */
 	exchange->status = (uint16_t)status;
 	exchange->response_complete = true;
 	/* An HTTP/1.0 client that is not told otherwise waits for the close. */
@@ -254,16 +264,38 @@ static void cut(struct worker *worker, struct client *client)
 	break_off(worker, client);
 }
 
-void exchange_client_gone(struct worker *worker, struct client *client)
+static void drop_all(struct worker *worker, struct client *client, enum tailor_attempt_end why)
+{
+	struct exchange *exchange = &client->exchange;
+	int8_t winner = exchange->winner;
+
+	exchange->winner = -1; /* so that its attempt is dropped, too */
+	exchange_drop_attempts(worker, client, why);
+	exchange->winner = winner;
+}
+
+void exchange_late(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
 
-	if (client->state == CLIENT_HEAD || client->state == CLIENT_EXCHANGE) {
-		int8_t winner = exchange->winner;
+	/* The server has done its part: it is the client that takes its time. */
+	if (exchange->winner >= 0 && exchange->response_complete) {
+		exchange_client_gone(worker, client);
+	} else if (exchange->winner >= 0) {
+		drop_all(worker, client, TAILOR_ATTEMPT_END_TIMEOUT);
+		cut(worker, client);
+	} else if (client->state == CLIENT_HEAD || !exchange->request_complete) {
+		exchange_refuse(worker, client, 408, TAILOR_REFUSED_DEADLINE);
+	} else {
+		exchange_drop_attempts(worker, client, TAILOR_ATTEMPT_END_TIMEOUT);
+		exchange_refuse(worker, client, 504, TAILOR_REFUSED_DEADLINE);
+	}
+}
 
-		exchange->winner = -1; /* so that its attempt is dropped, too */
-		exchange_drop_attempts(worker, client, TAILOR_ATTEMPT_END_CLIENT);
-		exchange->winner = winner;
+void exchange_client_gone(struct worker *worker, struct client *client)
+{
+	if (client->state == CLIENT_HEAD || client->state == CLIENT_EXCHANGE) {
+		drop_all(worker, client, TAILOR_ATTEMPT_END_CLIENT);
 		count(&worker->counters.client_gone);
 		end(worker, client, TAILOR_REQUEST_END_CLIENT);
 		/* It may only have been slow, and read on later. */
@@ -273,10 +305,17 @@ void exchange_client_gone(struct worker *worker, struct client *client)
 	client_close(worker, client);
 }
 
+static void count_refused(struct worker *worker, unsigned int refusal)
+{
+	count(&worker->counters.refused);
+	count(&worker->counters.refused_by[refusal]);
+}
+
 void exchange_finish(struct worker *worker, struct client *client)
 {
 	if (client->exchange.refused)
-		count(&worker->counters.refused);
+		count_refused(worker, client->exchange.refusal);
+	client->exchange.deadline_ns = UINT64_MAX;
 	end(worker, client, client->exchange.refused ? TAILOR_REQUEST_END_REFUSED : TAILOR_REQUEST_END_DONE);
 	assert(live_attempts(&client->exchange) == 0);
 	client_answered(worker, client);
@@ -350,14 +389,14 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 	switch (end_reason) {
 	case TAILOR_ATTEMPT_END_CONNECT:
 		if (!retry(worker, client, server, TAILOR_FAILOVER_CONNECT, false))
-			exchange_refuse(worker, client, 503);
+			exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 		break;
 	case TAILOR_ATTEMPT_END_CLOSED:
 		if (answered || !retry(worker, client, server, TAILOR_FAILOVER_CLOSED, stale))
-			exchange_refuse(worker, client, 502);
+			exchange_refuse(worker, client, 502, TAILOR_REFUSED_SERVER_FAILED);
 		break;
-	case TAILOR_ATTEMPT_END_TIMEOUT: exchange_refuse(worker, client, 504); break;
-	default: exchange_refuse(worker, client, 502); break;
+	case TAILOR_ATTEMPT_END_TIMEOUT: exchange_refuse(worker, client, 504, TAILOR_REFUSED_SERVER_LATE); break;
+	default: exchange_refuse(worker, client, 502, TAILOR_REFUSED_SERVER_FAILED); break;
 	}
 }
 

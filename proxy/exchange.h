@@ -5,6 +5,9 @@
 
 #include "proxy/worker.h"
 
+/* An exchange before its beginning. */
+void exchange_clear(struct exchange *exchange);
+
 /* A request's first byte was read at read_ns: gives it an id and writes REQUEST_BEGIN. */
 void exchange_begin(struct worker *worker, struct client *client, uint64_t read_ns);
 
@@ -15,7 +18,10 @@ void exchange_start(struct worker *worker, struct client *client);
 void exchange_feed(struct worker *worker, struct client *client);
 
 /* Answers in the server's stead. Attempts under way are given up. */
-void exchange_refuse(struct worker *worker, struct client *client, unsigned int status);
+void exchange_refuse(struct worker *worker, struct client *client, unsigned int status, enum tailor_refusal why);
+
+/* The request has taken as long as it may: refused, or cut off when its response has begun. */
+void exchange_late(struct worker *worker, struct client *client);
 
 /* An attempt has ended without a whole response; its connection is closed here. Another attempt, or the end. */
 void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, enum tailor_attempt_end end);

@@ -10,6 +10,7 @@
 
 #include "proxy/listen.h"
 #include "proxy/status.h"
+#include "proxy/timeouts.h"
 #include "proxy/worker.h"
 
 struct tailor_proxy {
@@ -74,6 +75,7 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 	int ret;
 
 	worker->own_options = proxy->options;
+	timeouts_complete(&worker->own_options);
 	worker->options = &worker->own_options;
 	worker->shared = &proxy->shared;
 	worker->index = index;

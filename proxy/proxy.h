@@ -37,7 +37,11 @@ struct tailor_proxy_options {
 	size_t head_bytes_max;
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns; /* request sent to response head */
-	uint64_t idle_timeout_ns;     /* unused connections on both sides, a request's whole head, between bytes of a body */
+	uint64_t idle_timeout_ns;     /* unused connections to servers; and what the next three are where they are 0 */
+	uint64_t head_timeout_ns;       /* a request's first byte to its whole head */
+	uint64_t body_timeout_ns;       /* between bytes of a body, either way, at either side */
+	uint64_t keep_alive_timeout_ns; /* a client without a request */
+	uint64_t request_timeout_ns;    /* a request's first byte to its response's last; 0: none */
 
 	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
 	const struct tailor_channel *channels;  /* one request channel per worker */
@@ -103,10 +107,27 @@ struct tailor_proxy_server_status {
 	uint8_t paused;
 };
 
+/* Why the proxy answered a request itself. */
+enum tailor_refusal {
+	TAILOR_REFUSED_MALFORMED,   /* 400, 417, 501, 505: not a request that can be passed on */
+	TAILOR_REFUSED_HEAD,        /* 414, 431: its head is beyond the limits */
+	TAILOR_REFUSED_CLIENT_LATE, /* 408: its head or body did not come in time */
+	TAILOR_REFUSED_DEADLINE,    /* 504, 408 where the client was still sending: request_timeout_ns */
+	TAILOR_REFUSED_CONNECTIONS, /* 503: one connection too many */
+	TAILOR_REFUSED_NO_SERVER,   /* 503: no server takes connections */
+	TAILOR_REFUSED_SERVER_FAILED, /* 502: the server broke off, or answered what is not HTTP/1.1 */
+	TAILOR_REFUSED_SERVER_LATE, /* 504: the server did not answer in time */
+	TAILOR_REFUSALS,            /* how many there are */
+};
+
+/* The reason as a word for metrics and JSON ("client-late"). Never NULL. */
+const char *tailor_refusal_name(enum tailor_refusal refusal);
+
 /* A snapshot of the counters; sums over workers. Counters only grow. */
 struct tailor_proxy_status {
 	uint64_t requests;    /* REQUEST_ENDs written */
 	uint64_t refused;     /* answered by the proxy itself */
+	uint64_t refused_by[TAILOR_REFUSALS]; /* of these */
 	uint64_t client_gone;
 	uint64_t cut;
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */
@@ -126,6 +147,10 @@ struct tailor_proxy_settings {
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns;
 	uint64_t idle_timeout_ns;
+	uint64_t head_timeout_ns;
+	uint64_t body_timeout_ns;
+	uint64_t keep_alive_timeout_ns;
+	uint64_t request_timeout_ns;
 };
 
 /* Waits until every worker has taken them; requests under way keep the deadlines that they have. One thread at a time. */

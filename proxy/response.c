@@ -10,6 +10,7 @@
 #include "proxy/head.h"
 #include "proxy/record.h"
 #include "proxy/reframe.h"
+#include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
 static struct upstream *winning_upstream(const struct exchange *exchange)
@@ -235,7 +236,7 @@ static void submit(struct worker *worker, struct client *client, const char *dat
 		exchange->reply_begun = true;
 		record(worker, TAILOR_EVENT_REPLY_BEGIN, exchange, 0, 0, 0, 0);
 	}
-	wheel_set(&worker->wheel, &client->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
+	timeouts_wait(worker, client, worker->options->body_timeout_ns);
 	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, 0,
 	                 connection_begin(&client->connection, OPERATION_SEND));
 }
@@ -280,7 +281,7 @@ void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
 	exchange->reply_bytes += bytes;
 	/* From here it waits for the server, or still for the rest of the request. */
 	if (exchange->request_complete || client->in_start < client->in_end)
-		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+		timeouts_wait(worker, client, UINT64_MAX);
 	if (exchange->direct) {
 		/* The hold has ended with the send. */
 		exchange->direct->in_start += bytes;

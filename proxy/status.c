@@ -37,6 +37,8 @@ void status_add(struct tailor_proxy_status *status, const struct worker *worker)
 	status->cut += load(&counters->cut);
 	status->failed_over += load(&counters->failed_over);
 	status->stale_completions += load(&counters->stale_completions);
+	for (unsigned int i = 0; i < TAILOR_REFUSALS; i++)
+		status->refused_by[i] += load(&counters->refused_by[i]);
 	for (unsigned int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		status->not_moved[i] += load(&counters->not_moved[i]);
 	for (unsigned int i = 0; i < status->servers; i++)

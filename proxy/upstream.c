@@ -171,7 +171,7 @@ void upstream_send(struct worker *worker, struct upstream *upstream)
 	if (attempt->sent_bytes < exchange->forward_end) {
 		if (exchange->winner < 0)
 			wheel_set(&worker->wheel, &upstream->connection.alarm,
-			          worker->now_ns + worker->options->idle_timeout_ns);
+			          worker->now_ns + worker->options->body_timeout_ns);
 		upstream->sending = client;
 		client->connection.holds++;
 		tailor_ring_send(worker->ring, upstream->connection.fd, client->forward + attempt->sent_bytes,
@@ -210,7 +210,7 @@ void upstream_receive(struct worker *worker, struct upstream *upstream)
 	}
 	if (body)
 		wheel_set(&worker->wheel, &upstream->connection.alarm,
-		          worker->now_ns + worker->options->idle_timeout_ns);
+		          worker->now_ns + worker->options->body_timeout_ns);
 	token = connection_begin(&upstream->connection, OPERATION_RECEIVE);
 	(later ? tailor_ring_receive_later : tailor_ring_receive)(worker->ring, upstream->connection.fd,
 	                                                          upstream->in + upstream->in_end,

@@ -12,6 +12,7 @@
 #include "proxy/exchange.h"
 #include "proxy/head.h"
 #include "proxy/pause.h"
+#include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
 #define RING_ENTRIES 1024
@@ -163,9 +164,7 @@ static void apply(struct worker *worker, const struct tailor_proxy_settings *set
 {
 	worker->own_options.failover_on_gc = settings->failover_on_gc;
 	worker->own_options.replay_methods = settings->replay_methods;
-	worker->own_options.connect_timeout_ns = settings->connect_timeout_ns;
-	worker->own_options.response_timeout_ns = settings->response_timeout_ns;
-	worker->own_options.idle_timeout_ns = settings->idle_timeout_ns;
+	timeouts_apply(&worker->own_options, settings);
 }
 
 static void run_command(struct worker *worker)

@@ -118,6 +118,7 @@ struct exchange {
 	bool request_complete; /* read from the client */
 	bool request_lost;     /* forward no longer holds it from its beginning */
 	uint32_t forward_end;
+	uint64_t deadline_ns; /* by which it must be over; UINT64_MAX: none */
 	/* attempts */
 	struct attempt attempt[TAILOR_ATTEMPTS_MAX];
 	uint8_t attempts;
@@ -127,6 +128,7 @@ struct exchange {
 	/* response side */
 	uint16_t status;
 	bool refused;           /* answered by the proxy itself */
+	uint8_t refusal;        /* then enum tailor_refusal */
 	bool response_complete; /* read from the server, or made here */
 	bool tail_written;      /* the last chunk that REFRAME_TO_CHUNKED adds */
 	bool reply_begun;
@@ -162,6 +164,7 @@ struct client {
 	uint16_t port;
 	uint32_t ip;
 	struct client *next; /* free list */
+	uint64_t patience_ns; /* until when what it does now may take; the alarm may ring for another reason */
 	uint64_t early_ns;   /* when bytes behind the current request were read; 0: none */
 	struct http1_search search;
 	char *in;
@@ -200,6 +203,7 @@ struct server {
 
 /* Owned by the worker, read by tailor_proxy_status(): see count(). */
 struct counters {
+	uint64_t refused_by[TAILOR_REFUSALS];
 	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	struct {

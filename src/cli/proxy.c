@@ -204,6 +204,10 @@ static int start_proxy(struct proxy_run *run)
 		.connect_timeout_ns = config->connect_timeout_ns,
 		.response_timeout_ns = config->response_timeout_ns,
 		.idle_timeout_ns = config->idle_timeout_ns,
+		.head_timeout_ns = config->head_timeout_ns,
+		.body_timeout_ns = config->body_timeout_ns,
+		.keep_alive_timeout_ns = config->keep_alive_timeout_ns,
+		.request_timeout_ns = config->request_timeout_ns,
 		.tags = run->tags,
 		.channels = run->channels,
 	};

@@ -92,6 +92,10 @@ static void apply(struct proxy_run *run, const struct tailor_config *new)
 		.connect_timeout_ns = new->connect_timeout_ns,
 		.response_timeout_ns = new->response_timeout_ns,
 		.idle_timeout_ns = new->idle_timeout_ns,
+		.head_timeout_ns = new->head_timeout_ns,
+		.body_timeout_ns = new->body_timeout_ns,
+		.keep_alive_timeout_ns = new->keep_alive_timeout_ns,
+		.request_timeout_ns = new->request_timeout_ns,
 	};
 	const struct tailor_slow_rule slow = {new->slow_threshold_ns, new->baseline_one_in};
 
@@ -104,6 +108,10 @@ static void apply(struct proxy_run *run, const struct tailor_config *new)
 	run->config.connect_timeout_ns = new->connect_timeout_ns;
 	run->config.response_timeout_ns = new->response_timeout_ns;
 	run->config.idle_timeout_ns = new->idle_timeout_ns;
+	run->config.head_timeout_ns = new->head_timeout_ns;
+	run->config.body_timeout_ns = new->body_timeout_ns;
+	run->config.keep_alive_timeout_ns = new->keep_alive_timeout_ns;
+	run->config.request_timeout_ns = new->request_timeout_ns;
 	run->config.slow_threshold_ns = new->slow_threshold_ns;
 	run->config.baseline_one_in = new->baseline_one_in;
 }

@@ -61,6 +61,9 @@ static void print_status(void)
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_not_moved_name((enum tailor_not_moved)i),
 		       status.not_moved[i]);
+	printf("},\"refused_by\":{");
+	for (int i = 0; i < TAILOR_REFUSALS; i++)
+		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_refusal_name((enum tailor_refusal)i), status.refused_by[i]);
 	printf("},\"server\":[");
 	for (unsigned int i = 0; i < status.servers; i++) {
 		const struct tailor_proxy_server_status *s = &status.server[i];
@@ -237,6 +240,14 @@ static void read_options(int argc, char **argv)
 			options.connect_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else if (strcmp(argv[i], "idle_ms") == 0) {
 			options.idle_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "head_ms") == 0) {
+			options.head_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "body_ms") == 0) {
+			options.body_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "keep_alive_ms") == 0) {
+			options.keep_alive_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "request_ms") == 0) {
+			options.request_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else {
 			exit(2);
 		}
