@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "proxy/addresses.h"
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
@@ -24,22 +25,33 @@ static void learn_peer(struct client *client)
 
 	client->port = 0;
 	client->ip = 0;
+	memset(client->address, 0, sizeof(client->address));
 	if (getpeername(client->connection.fd, (struct sockaddr *)&peer.storage, &peer.length) != 0)
 		return;
 	client->port = tailor_address_port(&peer);
 	if (peer.storage.ss_family == AF_INET)
 		client->ip = ntohl(((const struct sockaddr_in *)&peer.storage)->sin_addr.s_addr);
-	if (peer.storage.ss_family != AF_UNIX)
-		(void)setsockopt(client->connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (peer.storage.ss_family == AF_UNIX)
+		return;
+	tailor_address_ip(&peer, client->address);
+	(void)setsockopt(client->connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+}
+
+/* A Unix socket has none, and everybody behind it is one. */
+static bool has_address(const struct client *client)
+{
+	static const uint8_t none[sizeof(client->address)];
+
+	return memcmp(client->address, none, sizeof(none)) != 0;
 }
 
 /* One too many: answered without looking at what it wants. */
-static void refuse_connection(struct worker *worker, struct client *client)
+static void refuse_connection(struct worker *worker, struct client *client, unsigned int status, enum tailor_refusal why)
 {
 	struct exchange *exchange = &client->exchange;
 
 	exchange->reply_begun = true;
-	exchange_refuse(worker, client, 503, TAILOR_REFUSED_CONNECTIONS);
+	exchange_refuse(worker, client, status, why);
 }
 
 void client_accepted(struct worker *worker, int fd)
@@ -57,13 +69,19 @@ void client_accepted(struct worker *worker, int fd)
 	client->eof = false;
 	client->early_ns = 0;
 	client->in_start = client->in_end = 0;
-	client->over =
-	        __atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max;
+	client->counted = false;
 	exchange_clear(&client->exchange);
 	learn_peer(client);
-	if (client->over) {
-		refuse_connection(worker, client);
+	if (__atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max) {
+		refuse_connection(worker, client, 503, TAILOR_REFUSED_CONNECTIONS);
 		return;
+	}
+	if (worker->shared->addresses && has_address(client)) {
+		client->counted = addresses_enter(worker->shared->addresses, client->address);
+		if (!client->counted) {
+			refuse_connection(worker, client, 429, TAILOR_REFUSED_PER_ADDRESS);
+			return;
+		}
 	}
 	timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
 	client_receive(worker, client);
@@ -75,6 +93,8 @@ void client_closed(struct worker *worker, struct client *client)
 	client->next = worker->client_free;
 	worker->client_free = client;
 	worker->client_count--;
+	if (client->counted)
+		addresses_leave(worker->shared->addresses, client->address);
 	__atomic_fetch_sub(&worker->shared->clients, 1, __ATOMIC_RELAXED);
 }
 
@@ -284,6 +304,7 @@ void client_alarm(struct worker *worker, struct client *client)
 	switch (timeouts_judge(worker, client)) {
 	case TIMEOUTS_EARLY: return;
 	case TIMEOUTS_REQUEST: exchange_late(worker, client); return;
+	case TIMEOUTS_QUEUE: exchange_refuse(worker, client, 503, TAILOR_REFUSED_QUEUE_LATE); return;
 	case TIMEOUTS_PATIENCE: break;
 	}
 	switch (client->state) {

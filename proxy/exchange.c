@@ -2,6 +2,7 @@
 #include "proxy/exchange.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -9,9 +10,11 @@
 #include "proxy/connection.h"
 #include "proxy/failover.h"
 #include "proxy/head.h"
+#include "proxy/queue.h"
 #include "proxy/record.h"
 #include "proxy/response.h"
 #include "proxy/server.h"
+#include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
 void exchange_clear(struct exchange *exchange)
@@ -59,7 +62,14 @@ static unsigned int live_attempts(const struct exchange *exchange)
 	return live;
 }
 
-/* Returns 0, or a negative errno when no connection could be had. */
+void exchange_leave_place(struct worker *worker, struct attempt *attempt)
+{
+	if (attempt->placed)
+		queue_give_place(worker, attempt->server);
+	attempt->placed = false;
+}
+
+/* With a place at the server, which it takes over in any case. Returns 0, or a negative errno when no connection could be had. */
 static int begin_attempt(struct worker *worker, struct client *client, unsigned int server,
                          enum tailor_failover_reason reason, bool fresh)
 {
@@ -68,30 +78,77 @@ static int begin_attempt(struct worker *worker, struct client *client, unsigned 
 	int ret;
 
 	assert(index < TAILOR_ATTEMPTS_MAX && server < worker->options->servers);
-	exchange->attempt[index] = (struct attempt){.server = (uint8_t)server, .reason = (uint16_t)reason};
+	exchange->attempt[index] = (struct attempt){.server = (uint8_t)server, .reason = (uint16_t)reason, .placed = true};
 	exchange->attempts++;
 	ret = upstream_begin(worker, client, index, fresh);
-	if (ret < 0)
+	if (ret < 0) {
 		exchange->attempts--;
+		exchange_leave_place(worker, &exchange->attempt[index]);
+	}
 	return ret;
 }
 
-/* Moves what is there of the body from `in` to `forward`. Returns false when it is malformed. */
-static bool take_body(struct worker *worker, struct client *client)
+/* Begins an attempt, at once or when the server has a place for it. Returns 0, -EBUSY when the queue is full, or as begin_attempt(). */
+static int place_attempt(struct worker *worker, struct client *client, unsigned int server, enum tailor_failover_reason reason,
+                         bool fresh)
+{
+	struct exchange *exchange = &client->exchange;
+
+	switch (queue_enter(worker, client, server)) {
+	case QUEUE_GO: return begin_attempt(worker, client, server, reason, fresh);
+	case QUEUE_FULL: return -EBUSY;
+	case QUEUE_WAIT: break;
+	}
+	exchange->queued_reason = (uint16_t)reason;
+	exchange->queued_fresh = fresh;
+	timeouts_queue(worker, client);
+	return 0;
+}
+
+void exchange_granted(struct worker *worker, struct client *client, int server)
+{
+	struct exchange *exchange = &client->exchange;
+	int now = server_choose(worker);
+
+	/* Things may have changed since the place was handed out. */
+	if (now >= 0 && now != server && queue_take_place(worker, (unsigned int)now)) {
+		if (server >= 0)
+			queue_give_place(worker, (unsigned int)server);
+		server = now;
+	}
+	if (server < 0 || begin_attempt(worker, client, (unsigned int)server,
+	                                (enum tailor_failover_reason)exchange->queued_reason, exchange->queued_fresh) < 0)
+		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
+}
+
+/* Also a chunk of which no more than its size is here. */
+static bool is_too_long(const struct worker *worker, const struct exchange *exchange)
+{
+	uint64_t most = worker->options->body_bytes_max;
+
+	if (most == 0 || exchange->framing == HTTP1_NO_BODY)
+		return false;
+	return (exchange->framing == HTTP1_CHUNKED ? exchange->chunked.data + exchange->chunked.left : exchange->body_left) > most;
+}
+
+/* Moves what is there of the body from `in` to `forward`. Returns 0, or the status to refuse it with. */
+static unsigned int take_body(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
 	uint32_t bytes = client->in_end - client->in_start;
 	int64_t taken;
 
 	if (exchange->request_complete)
-		return true;
+		return 0;
 	if (bytes > worker->forward_bytes - exchange->forward_end)
 		bytes = worker->forward_bytes - exchange->forward_end;
 	if (exchange->framing == HTTP1_CHUNKED) {
 		taken = http1_chunked_take(&exchange->chunked, client->in + client->in_start, bytes,
 		                           &exchange->request_complete);
 		if (taken < 0)
-			return false;
+			return 400;
+		if (is_too_long(worker, exchange))
+			return 413;
 	} else {
 		taken = bytes < exchange->body_left ? bytes : (int64_t)exchange->body_left;
 		exchange->body_left -= (uint64_t)taken;
@@ -100,18 +157,19 @@ static bool take_body(struct worker *worker, struct client *client)
 	memcpy(client->forward + exchange->forward_end, client->in + client->in_start, (size_t)taken);
 	exchange->forward_end += (uint32_t)taken;
 	client->in_start += (uint32_t)taken;
-	return true;
+	return 0;
 }
 
 /* Makes room for more body once the server has what is buffered; from then on the request cannot be sent again. */
 static bool discard_sent(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
-	struct attempt *attempt = &exchange->attempt[exchange->attempts - 1];
+	struct attempt *attempt;
 
 	if (exchange->request_complete || exchange->forward_end < worker->forward_bytes / 2 ||
 	    live_attempts(exchange) != 1)
 		return false;
+	attempt = &exchange->attempt[exchange->attempts - 1];
 	if (!attempt->upstream || attempt->upstream->sending || attempt->sent_bytes < exchange->forward_end)
 		return false;
 	exchange->request_lost = true;
@@ -126,6 +184,11 @@ static bool is_broken_off(const struct client *client)
 	return client->eof && !client->exchange.request_complete && client->in_start == client->in_end;
 }
 
+static void refuse_body(struct worker *worker, struct client *client, unsigned int status)
+{
+	exchange_refuse(worker, client, status, status == 413 ? TAILOR_REFUSED_BODY : TAILOR_REFUSED_MALFORMED);
+}
+
 void exchange_feed(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
@@ -133,11 +196,13 @@ void exchange_feed(struct worker *worker, struct client *client)
 	if (client->state != CLIENT_EXCHANGE || exchange->response_complete)
 		return;
 	do {
-		if (!take_body(worker, client)) {
+		unsigned int status = take_body(worker, client);
+
+		if (status) {
 			if (exchange->winner >= 0)
 				exchange_client_gone(worker, client);
 			else
-				exchange_refuse(worker, client, 400, TAILOR_REFUSED_MALFORMED);
+				refuse_body(worker, client, status);
 			return;
 		}
 		for (unsigned int i = 0; i < exchange->attempts; i++) {
@@ -151,12 +216,25 @@ void exchange_feed(struct worker *worker, struct client *client)
 		client_receive(worker, client);
 }
 
+static void start_attempt(struct worker *worker, struct client *client, unsigned int server)
+{
+	int ret = place_attempt(worker, client, server, TAILOR_FAILOVER_NONE, false);
+
+	if (ret == -EBUSY)
+		exchange_refuse(worker, client, 503, TAILOR_REFUSED_QUEUE_FULL);
+	else if (ret < 0)
+		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
+	else
+		client_receive(worker, client);
+}
+
 void exchange_start(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
 	const struct http1_head *head = &worker->head;
 	char host[TAILOR_ADDRESS_TEXT_BYTES] = "";
 	int server = server_choose(worker);
+	unsigned int status;
 	int length;
 
 	record_parsed(worker, exchange, head);
@@ -173,6 +251,11 @@ void exchange_start(struct worker *worker, struct client *client)
 		exchange_refuse(worker, client, 501, TAILOR_REFUSED_MALFORMED);
 		return;
 	}
+	/* Before anybody is asked to take it: also who waits for a 100 learns it in time. */
+	if (is_too_long(worker, exchange)) {
+		refuse_body(worker, client, 413);
+		return;
+	}
 	if (server < 0) {
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 		return;
@@ -186,14 +269,13 @@ void exchange_start(struct worker *worker, struct client *client)
 	}
 	exchange->forward_end = (uint32_t)length;
 	/* Before the attempt, so that a small body goes out with the head. */
-	if (!take_body(worker, client))
-		exchange_refuse(worker, client, 400, TAILOR_REFUSED_MALFORMED);
+	status = take_body(worker, client);
+	if (status)
+		refuse_body(worker, client, status);
 	else if (is_broken_off(client))
 		exchange_client_gone(worker, client);
-	else if (begin_attempt(worker, client, (unsigned int)server, TAILOR_FAILOVER_NONE, false) < 0)
-		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 	else
-		client_receive(worker, client);
+		start_attempt(worker, client, (unsigned int)server);
 }
 
 void exchange_drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end)
@@ -205,7 +287,9 @@ void exchange_drop_attempts(struct worker *worker, struct client *client, enum t
 			continue;
 		record_attempt(worker, TAILOR_EVENT_ATTEMPT_END, exchange, i, end);
 		upstream_drop(worker, exchange->attempt[i].upstream);
+		exchange_leave_place(worker, &exchange->attempt[i]);
 	}
+	queue_leave(worker, client);
 }
 
 void exchange_refuse(struct worker *worker, struct client *client, unsigned int status, enum tailor_refusal why)
@@ -366,7 +450,7 @@ static bool retry(struct worker *worker, struct client *client, unsigned int ser
 		return false;
 	if (reason == TAILOR_FAILOVER_CLOSED)
 		exchange->retried = true;
-	return begin_attempt(worker, client, (unsigned int)next, reason, stale) == 0;
+	return place_attempt(worker, client, (unsigned int)next, reason, stale) == 0;
 }
 
 void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, enum tailor_attempt_end end_reason)
@@ -380,6 +464,7 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 
 	record_attempt(worker, TAILOR_EVENT_ATTEMPT_END, exchange, index, end_reason);
 	upstream_drop(worker, upstream);
+	exchange_leave_place(worker, &exchange->attempt[index]);
 	if (exchange->winner == (int)index) {
 		cut(worker, client);
 		return;
@@ -415,6 +500,11 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream, bo
 	if (verdict.action != FAILOVER_REPLAY) {
 		if (!again)
 			count(&worker->counters.not_moved[verdict.why]);
+		return;
+	}
+	if (!queue_take_place(worker, 1 - server)) {
+		if (!again)
+			count(&worker->counters.not_moved[TAILOR_NOT_MOVED_FULL]);
 		return;
 	}
 	if (begin_attempt(worker, client, 1 - server, TAILOR_FAILOVER_GC, false) < 0) {

@@ -14,6 +14,12 @@ void exchange_begin(struct worker *worker, struct client *client, uint64_t read_
 /* Its head has been parsed into worker->head. */
 void exchange_start(struct worker *worker, struct client *client);
 
+/* It has waited for a place and has one now, at that server; -1: there is no server that could be asked. */
+void exchange_granted(struct worker *worker, struct client *client, int server);
+
+/* The attempt is at its server no longer; idempotent. */
+void exchange_leave_place(struct worker *worker, struct attempt *attempt);
+
 /* More of its body may be there, or more of it may be sent. */
 void exchange_feed(struct worker *worker, struct client *client);
 

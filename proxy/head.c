@@ -239,7 +239,7 @@ int head_write_refusal(unsigned int status, const struct exchange *exchange, cha
 	PUT(&output, "\r\nContent-Type: text/plain\r\n");
 	/* The number, a space, the reason, a line feed. */
 	put_content_length(&output, 3 + 1 + strlen(reason) + 1);
-	if (status == 503)
+	if (status == 503 || status == 429)
 		PUT(&output, "Retry-After: 1\r\n");
 	if (exchange->close)
 		PUT(&output, "Connection: close\r\n");

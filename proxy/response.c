@@ -33,6 +33,7 @@ static void complete(struct worker *worker, struct upstream *upstream)
 	struct exchange *exchange = &upstream->client->exchange;
 
 	exchange->response_complete = true;
+	exchange_leave_place(worker, &exchange->attempt[upstream->attempt]);
 	judge_reuse(upstream, exchange);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
 	count(&worker->counters.server[upstream->server].responses);
@@ -146,7 +147,7 @@ static void advance_head(struct worker *worker, struct upstream *upstream)
 
 	for (;;) {
 		int ret = http1_parse_response(upstream->in + upstream->in_start, upstream->in_end - upstream->in_start,
-		                               &worker->limits, &upstream->search, client->exchange.method, head);
+		                               &worker->response_limits, &upstream->search, client->exchange.method, head);
 
 		if (ret == 0) {
 			upstream_receive(worker, upstream);

@@ -7,6 +7,8 @@ void timeouts_complete(struct tailor_proxy_options *options)
 		options->head_timeout_ns = options->idle_timeout_ns;
 	if (options->body_timeout_ns == 0)
 		options->body_timeout_ns = options->idle_timeout_ns;
+	if (options->queue_timeout_ns == 0)
+		options->queue_timeout_ns = options->idle_timeout_ns;
 	if (options->keep_alive_timeout_ns == 0)
 		options->keep_alive_timeout_ns = options->idle_timeout_ns;
 }
@@ -19,6 +21,7 @@ void timeouts_apply(struct tailor_proxy_options *options, const struct tailor_pr
 	options->head_timeout_ns = settings->head_timeout_ns;
 	options->body_timeout_ns = settings->body_timeout_ns;
 	options->keep_alive_timeout_ns = settings->keep_alive_timeout_ns;
+	options->queue_timeout_ns = settings->queue_timeout_ns;
 	options->request_timeout_ns = settings->request_timeout_ns;
 	timeouts_complete(options);
 }
@@ -29,6 +32,8 @@ static void set_alarm(struct worker *worker, struct client *client)
 
 	if (client->exchange.deadline_ns < deadline_ns)
 		deadline_ns = client->exchange.deadline_ns;
+	if (client->exchange.queued && client->exchange.queued_until_ns < deadline_ns)
+		deadline_ns = client->exchange.queued_until_ns;
 	wheel_set(&worker->wheel, &client->connection.alarm, deadline_ns);
 }
 
@@ -38,10 +43,18 @@ void timeouts_wait(struct worker *worker, struct client *client, uint64_t after_
 	set_alarm(worker, client);
 }
 
+void timeouts_queue(struct worker *worker, struct client *client)
+{
+	client->exchange.queued_until_ns = worker->now_ns + worker->options->queue_timeout_ns;
+	set_alarm(worker, client);
+}
+
 enum timeouts_verdict timeouts_judge(struct worker *worker, struct client *client)
 {
 	if (worker->now_ns >= client->exchange.deadline_ns)
 		return TIMEOUTS_REQUEST;
+	if (client->exchange.queued && worker->now_ns >= client->exchange.queued_until_ns)
+		return TIMEOUTS_QUEUE;
 	if (worker->now_ns >= client->patience_ns)
 		return TIMEOUTS_PATIENCE;
 	set_alarm(worker, client);

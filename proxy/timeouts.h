@@ -14,11 +14,15 @@ void timeouts_apply(struct tailor_proxy_options *options, const struct tailor_pr
  * end but those. */
 void timeouts_wait(struct worker *worker, struct client *client, uint64_t after_ns);
 
+/* The request waits in the queue from now on. */
+void timeouts_queue(struct worker *worker, struct client *client);
+
 /* What the client's alarm has rung for. */
 enum timeouts_verdict {
 	TIMEOUTS_EARLY,    /* nothing; it has been set anew */
 	TIMEOUTS_PATIENCE, /* the client's time is up */
 	TIMEOUTS_REQUEST,  /* that of the whole request */
+	TIMEOUTS_QUEUE,    /* that in the queue */
 };
 enum timeouts_verdict timeouts_judge(struct worker *worker, struct client *client);
 

@@ -12,6 +12,7 @@
 #include "proxy/exchange.h"
 #include "proxy/head.h"
 #include "proxy/pause.h"
+#include "proxy/queue.h"
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
@@ -34,6 +35,9 @@ int worker_open(struct worker *worker)
 	size_t client_bytes, upstream_bytes, structs;
 
 	worker->limits = (struct http1_limits){.head_bytes = options->head_bytes_max, .fields = HTTP1_FIELDS_MAX};
+	worker->response_limits = worker->limits;
+	if (options->fields_max)
+		worker->limits.fields = options->fields_max;
 	worker->in_bytes = round_up(options->head_bytes_max + 4096);
 	worker->forward_bytes = round_up(options->head_bytes_max + HEAD_ADDED_BYTES + SMALL_BODY_BYTES);
 	worker->out_bytes = round_up(2 * (options->head_bytes_max + HEAD_ADDED_BYTES) + SMALL_BODY_BYTES);
@@ -306,6 +310,7 @@ static void serve(struct worker *worker)
 		while (tailor_ring_next(worker->ring, &completion))
 			complete(worker, &completion);
 		ring_alarms(worker);
+		queue_run(worker);
 	}
 }
 

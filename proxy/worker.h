@@ -91,6 +91,7 @@ struct attempt {
 	uint8_t server;
 	uint16_t reason; /* enum tailor_failover_reason */
 	uint16_t port;
+	bool placed;         /* has one of the places that limits.in_flight gives its server */
 	bool sent;           /* ATTEMPT_SENT is written */
 	bool response_begun; /* RESPONSE_BEGIN is written */
 	uint32_t sent_bytes; /* of exchange.forward */
@@ -119,6 +120,11 @@ struct exchange {
 	bool request_lost;     /* forward no longer holds it from its beginning */
 	uint32_t forward_end;
 	uint64_t deadline_ns; /* by which it must be over; UINT64_MAX: none */
+	/* waiting for a place at a server */
+	uint32_t queued;          /* 0: not; see queue.c */
+	uint64_t queued_until_ns;
+	uint16_t queued_reason; /* of the attempt that will follow: enum tailor_failover_reason */
+	bool queued_fresh;      /* that wants a new connection */
 	/* attempts */
 	struct attempt attempt[TAILOR_ATTEMPTS_MAX];
 	uint8_t attempts;
@@ -159,10 +165,11 @@ enum client_state {
 struct client {
 	struct connection connection;
 	enum client_state state;
-	bool eof;  /* the client has shut down its sending side */
-	bool over; /* beyond connections_max */
+	bool eof;     /* the client has shut down its sending side */
+	bool counted; /* among those of its address */
 	uint16_t port;
 	uint32_t ip;
+	uint8_t address[16]; /* as tailor_address_ip(); zeros for a Unix socket */
 	struct client *next; /* free list */
 	uint64_t patience_ns; /* until when what it does now may take; the alarm may ring for another reason */
 	uint64_t early_ns;   /* when bytes behind the current request were read; 0: none */
@@ -175,6 +182,9 @@ struct client {
 	struct exchange exchange;
 };
 
+struct addresses;
+struct queue;
+
 /* What all workers see. */
 struct shared_server {
 	uint64_t down_until_ns; /* atomic; 0: up */
@@ -184,6 +194,8 @@ struct shared_server {
 struct shared {
 	unsigned int active;  /* atomic */
 	unsigned int clients; /* atomic */
+	struct addresses *addresses; /* NULL: no limit */
+	struct queue *queue;         /* NULL: no limit */
 	struct shared_server server[TAILOR_PROXY_SERVERS_MAX];
 };
 
@@ -251,7 +263,7 @@ struct worker {
 	struct upstream *upstream_free;
 	uint32_t upstream_slots, upstream_used, upstream_count;
 	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
-	struct http1_limits limits;
+	struct http1_limits limits, response_limits;
 	struct http1_head head; /* of the message at hand; valid until the next parse */
 	char *buffers;          /* behind the structs */
 	void *memory;           /* clients, upstreams and their buffers */

@@ -100,12 +100,12 @@ static char *status_json(struct proxy_run *run)
 	for (int i = 0; i < TAILOR_REFUSALS; i++)
 		json_object_set_new(refused_by, tailor_refusal_name((enum tailor_refusal)i),
 		                    json_integer((json_int_t)snapshot.proxy.refused_by[i]));
-	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:o, s:I, s:I, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:o}", "version",
+	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:o, s:I, s:I, s:i, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I}, s:I, s:o}", "version",
 	                   TAILOR_VERSION, "uptime_s", (double)(tailor_clock_ns() - run->started_ns) / TAILOR_NS_PER_S, "active",
 	                   run->config.server[snapshot.proxy.active].name, "failover", run->config.failover_on_gc, "requests",
 	                   (json_int_t)snapshot.proxy.requests, "refused", (json_int_t)snapshot.proxy.refused, "refused_by", refused_by, "client_gone",
 	                   (json_int_t)snapshot.proxy.client_gone, "cut", (json_int_t)snapshot.proxy.cut, "clients",
-	                   (int)snapshot.proxy.clients, "failed_over", (json_int_t)snapshot.proxy.failed_over, "not_moved", not_moved,
+	                   (int)snapshot.proxy.clients, "queued", (int)snapshot.proxy.queued, "failed_over", (json_int_t)snapshot.proxy.failed_over, "not_moved", not_moved,
 	                   "servers", servers_json(run, &snapshot), "timelines", "slow", (json_int_t)snapshot.observer.slow, "stored",
 	                   (json_int_t)snapshot.observer.stored, "not_stored", (json_int_t)snapshot.observer.not_stored,
 	                   "windows_with_loss", (json_int_t)snapshot.observer.windows_with_loss, "request_events_lost",
@@ -218,6 +218,8 @@ static char *metrics_text(struct proxy_run *run)
 		        (unsigned long long)snapshot.proxy.refused_by[i]);
 	metric(out, "clients", "gauge", "Client connections now.");
 	fprintf(out, "tailor_clients %u\n", snapshot.proxy.clients);
+	metric(out, "queued", "gauge", "Requests that wait for a server that is at limits.in_flight now.");
+	fprintf(out, "tailor_queued %u\n", snapshot.proxy.queued);
 	server_metrics(out, run, &snapshot);
 	latency_metrics(out, run, &snapshot);
 	fclose(out);

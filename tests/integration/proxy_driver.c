@@ -55,9 +55,9 @@ static void print_status(void)
 
 	tailor_proxy_status(proxy, &status);
 	printf("{\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"client_gone\":%" PRIu64 ",\"cut\":%" PRIu64
-	       ",\"failed_over\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"clients\":%u,\"active\":%u,\"not_moved\":{",
+	       ",\"failed_over\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"clients\":%u,\"queued\":%u,\"active\":%u,\"not_moved\":{",
 	       status.requests, status.refused, status.client_gone, status.cut, status.failed_over,
-	       status.stale_completions, status.clients, status.active);
+	       status.stale_completions, status.clients, status.queued, status.active);
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_not_moved_name((enum tailor_not_moved)i),
 		       status.not_moved[i]);
@@ -240,6 +240,18 @@ static void read_options(int argc, char **argv)
 			options.connect_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else if (strcmp(argv[i], "idle_ms") == 0) {
 			options.idle_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "per_address") == 0) {
+			options.per_address_max = number;
+		} else if (strcmp(argv[i], "in_flight") == 0) {
+			options.in_flight_max = number;
+		} else if (strcmp(argv[i], "queue") == 0) {
+			options.queue_max = number;
+		} else if (strcmp(argv[i], "fields") == 0) {
+			options.fields_max = number;
+		} else if (strcmp(argv[i], "body") == 0) {
+			options.body_bytes_max = number;
+		} else if (strcmp(argv[i], "queue_ms") == 0) {
+			options.queue_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else if (strcmp(argv[i], "head_ms") == 0) {
 			options.head_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else if (strcmp(argv[i], "body_ms") == 0) {

@@ -120,8 +120,8 @@ class Response:
 
 
 class Client:
-    def __init__(self, port, timeout=20):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+    def __init__(self, port, timeout=20, source=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout, source and (source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
 
