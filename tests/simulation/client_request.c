@@ -138,7 +138,8 @@ static void make_fields(struct client *client, struct request *request)
 		put_text(client, "Expect: 100-continue\r\n");
 	if (request->chunked)
 		put_text(client, "Transfer-Encoding: chunked\r\n");
-	else if (request->has_body) {
+	/* RFC 1945, 8.3 */
+	else if (request->has_body || (request->minor == 0 && request->method == HTTP1_POST)) {
 		snprintf(text, sizeof(text), "Content-Length: %" PRIu64 "\r\n", request->body_bytes);
 		put_text(client, text);
 	}
