@@ -101,6 +101,7 @@ static int place_attempt(struct worker *worker, struct client *client, unsigned 
 	}
 	exchange->queued_reason = (uint16_t)reason;
 	exchange->queued_fresh = fresh;
+	record(worker, TAILOR_EVENT_REQUEST_QUEUED, exchange, 0, 0, 0, 0);
 	timeouts_queue(worker, client);
 	return 0;
 }

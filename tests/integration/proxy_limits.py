@@ -5,7 +5,7 @@ import tempfile
 import threading
 import time
 
-from proxy_harness import ATTEMPT_END, CUT, END, END_TIMEOUT, REFUSED, Backend, Proxy, check_events, ok, run, until
+from proxy_harness import ATTEMPT_END, CUT, END, END_TIMEOUT, QUEUED, REFUSED, Backend, Proxy, check_events, ok, run, until
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -190,7 +190,11 @@ def a_server_gets_so_many_requests_at_once_and_the_others_wait_in_order():
         assert answers[7][1] >= 0.35, answers[7][1]
         status = proxy.status()
         assert status["queued"] == 0 and status["refused"] == 0, status
-        check_events(proxy.events())
+        # What it waited for is in its events.
+        for own in check_events(proxy.events()).values():
+            kinds = [event.kind for event in own]
+            waited = own[1].text not in ("GET /0", "GET /1")
+            assert (QUEUED in kinds) == waited and (not waited or kinds.index(QUEUED) == 2), own
 
 
 def beyond_the_queue_requests_are_refused_at_once():
