@@ -233,6 +233,9 @@ void exchange_start(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
 	const struct http1_head *head = &worker->head;
+	struct forwarded_rules rules = {.via = worker->options->via,
+	                                .x_forwarded = worker->options->x_forwarded,
+	                                .forwarded = worker->options->forwarded};
 	char host[TAILOR_ADDRESS_TEXT_BYTES] = "";
 	int server = server_choose(worker);
 	unsigned int status;
@@ -257,13 +260,18 @@ void exchange_start(struct worker *worker, struct client *client)
 		refuse_body(worker, client, 413);
 		return;
 	}
+	if (!forwarded_may(head)) {
+		exchange_refuse(worker, client, head->method_known == HTTP1_OPTIONS ? 200 : 501, TAILOR_REFUSED_MAX_FORWARDS);
+		return;
+	}
 	if (server < 0) {
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 		return;
 	}
 	if (head->minor == 0)
 		tailor_address_format(host, &worker->options->server[server].address);
-	length = head_write_request(&worker->trace, head, exchange->id, host, client->forward, worker->forward_bytes);
+	memcpy(rules.address, client->address, sizeof(rules.address));
+	length = head_write_request(&worker->trace, head, exchange->id, host, &rules, client->forward, worker->forward_bytes);
 	if (length < 0) {
 		exchange_refuse(worker, client, 431, TAILOR_REFUSED_HEAD);
 		return;
@@ -308,7 +316,7 @@ void exchange_refuse(struct worker *worker, struct client *client, unsigned int 
 	exchange->response_complete = true;
 	/* An HTTP/1.0 client that is not told otherwise waits for the close. */
 	exchange->close = !exchange->keep_alive || !exchange->request_complete || exchange->minor == 0 || worker->stopping;
-	length = head_write_refusal(status, exchange, client->out + exchange->out_end,
+	length = head_write_refusal(status, exchange, date_text(&worker->date, tailor_clock_wall_ns() / TAILOR_NS_PER_S), client->out + exchange->out_end,
 	                            worker->out_bytes - exchange->out_end);
 	if (length > 0)
 		exchange->out_end += (uint32_t)length;

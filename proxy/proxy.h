@@ -33,6 +33,11 @@ struct tailor_proxy_options {
 	unsigned int in_flight_max;   /* requests at once on a server, all workers together; 0: no limit */
 	unsigned int queue_max;       /* requests that may wait because of it; one more is answered 503 */
 
+	/* What servers are told about the way that requests have come, see forwarded.h. */
+	char via[64];
+	int x_forwarded;
+	int forwarded;
+
 	int failover_on_gc;
 	uint32_t replay_methods; /* bit 1 << enum http1_method: may be sent twice */
 	unsigned int replay_attempts_max; /* attempts of one request in all, 1..TAILOR_ATTEMPTS_MAX */
@@ -128,6 +133,7 @@ enum tailor_refusal {
 	TAILOR_REFUSED_NO_SERVER,   /* 503: no server takes connections */
 	TAILOR_REFUSED_SERVER_FAILED, /* 502: the server broke off, or answered what is not HTTP/1.1 */
 	TAILOR_REFUSED_SERVER_LATE, /* 504: the server did not answer in time */
+	TAILOR_REFUSED_MAX_FORWARDS, /* 200 to OPTIONS, 501 to TRACE: it may not be forwarded once more */
 	TAILOR_REFUSALS,            /* how many there are */
 };
 

@@ -16,6 +16,7 @@ const char *tailor_refusal_name(enum tailor_refusal refusal)
 	case TAILOR_REFUSED_NO_SERVER: return "no-server";
 	case TAILOR_REFUSED_SERVER_FAILED: return "server-failed";
 	case TAILOR_REFUSED_SERVER_LATE: return "server-late";
+	case TAILOR_REFUSED_MAX_FORWARDS: return "max-forwards";
 	case TAILOR_REFUSALS: break;
 	}
 	return "unknown";

@@ -94,7 +94,7 @@ static void pass_interim(struct worker *worker, struct client *client, const str
 	if (exchange->attempts > 1 || exchange->minor == 0 ||
 	    exchange->out_end + head->head_bytes + HEAD_ADDED_BYTES > worker->out_bytes / 2)
 		return;
-	length = head_write_interim(head, client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
+	length = head_write_interim(head, worker->options->via, client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
 	if (length > 0)
 		exchange->out_end += (uint32_t)length;
 }
@@ -127,7 +127,7 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;
-	length = head_write_response(exchange, head, client->out + exchange->out_end,
+	length = head_write_response(exchange, head, worker->options->via, client->out + exchange->out_end,
 	                             worker->out_bytes - exchange->out_end);
 	upstream->in_start += (uint32_t)head->head_bytes;
 	upstream->in_body = upstream->in_start;

@@ -23,6 +23,7 @@
 
 #include "base/clock.h"
 #include "http1/http1.h"
+#include "proxy/date.h"
 #include "proxy/proxy.h"
 #include "proxy/trace.h"
 #include "proxy/wheel.h"
@@ -263,6 +264,7 @@ struct worker {
 	struct upstream *upstream_free;
 	uint32_t upstream_slots, upstream_used, upstream_count;
 	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
+	struct date date;
 	struct http1_limits limits, response_limits;
 	struct http1_head head; /* of the message at hand; valid until the next parse */
 	char *buffers;          /* behind the structs */

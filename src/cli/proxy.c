@@ -202,6 +202,8 @@ static int start_proxy(struct proxy_run *run)
 		.queue_max = config->queue_max,
 		.fields_max = config->fields_max,
 		.body_bytes_max = config->body_bytes_max,
+		.x_forwarded = config->x_forwarded,
+		.forwarded = config->forwarded,
 		.failover_on_gc = config->failover_on_gc,
 		.replay_methods = config->replay_methods,
 		.replay_attempts_max = TAILOR_ATTEMPTS_MAX,
@@ -224,6 +226,8 @@ static int start_proxy(struct proxy_run *run)
 		memcpy(options.server[i].name, config->server[i].name, sizeof(options.server[i].name));
 		options.server[i].address = config->server[i].address;
 	}
+	_Static_assert(sizeof(options.via) == sizeof(config->via), "a name is cut");
+	memcpy(options.via, config->via, sizeof(options.via));
 	/* Owned by the proxy from here on, whatever comes of it. */
 	run->listening = false;
 	error = tailor_proxy_start(&options, &run->proxy, text, sizeof(text));

@@ -32,7 +32,8 @@ static inline uint32_t forward_head(struct story *story, const struct http1_head
 	struct trace_source trace = {.random = 1};
 	char to[20000];
 	const char *target;
-	int length = head_write_request(&trace, head, 0xa1, "a", to, sizeof(to));
+	static const struct forwarded_rules no_rules = {0};
+	int length = head_write_request(&trace, head, 0xa1, "a", &no_rules, to, sizeof(to));
 
 	require(length > 0);
 	if (story->forward)

@@ -252,6 +252,12 @@ static void read_options(int argc, char **argv)
 			options.body_bytes_max = number;
 		} else if (strcmp(argv[i], "queue_ms") == 0) {
 			options.queue_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "via") == 0) {
+			snprintf(options.via, sizeof(options.via), "%s", value);
+		} else if (strcmp(argv[i], "x_forwarded") == 0) {
+			options.x_forwarded = (int)number;
+		} else if (strcmp(argv[i], "forwarded") == 0) {
+			options.forwarded = (int)number;
 		} else if (strcmp(argv[i], "head_ms") == 0) {
 			options.head_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else if (strcmp(argv[i], "body_ms") == 0) {

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The proxy's limits and timeouts, each apart: what is beyond them is told so, and nothing else suffers."""
+import email.utils
 import socket
 import tempfile
 import threading
@@ -305,6 +306,29 @@ def a_head_with_too_many_fields_is_refused_and_a_responses_is_not():
         assert proxy.get(headers="A: b\r\n" * 4).status == 200
         assert proxy.get(headers="A: b\r\n" * 5).status == 431
         until(lambda: proxy.status()["refused_by"]["head"] == 1, "not counted")
+
+
+def a_request_that_may_go_no_further_is_answered_here():
+    backend = Backend()
+    with Proxy(backend) as proxy, proxy.connect() as client:
+        client.send(b"OPTIONS * HTTP/1.1\r\nHost: x\r\nMax-Forwards: 0\r\n\r\n")
+        assert client.response().status == 200
+        client.send(b"TRACE / HTTP/1.1\r\nHost: x\r\nMax-Forwards: 0\r\n\r\n")
+        assert client.response().status == 501
+        client.send(GET)
+        assert client.response().status == 200
+        assert len(backend.requests) == 1 and proxy.status()["refused_by"]["max-forwards"] == 2
+
+
+def the_proxys_own_answers_have_a_date():
+    with Proxy(Backend()) as proxy:
+        for _ in range(2):
+            response = proxy.get("/a b")
+            assert response.status == 400
+            date = email.utils.parsedate_to_datetime(response.field("Date"))
+            assert abs(date.timestamp() - time.time()) < 2, response.field("Date")
+            assert email.utils.format_datetime(date, usegmt=True) == response.field("Date")
+        assert proxy.get().field("Date") is None, "a server's silence is its own"
 
 
 HELPERS = (took, gather, Counting)
