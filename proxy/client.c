@@ -12,6 +12,7 @@
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
+#include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/timeouts.h"
 
@@ -89,6 +90,7 @@ void client_accepted(struct worker *worker, int fd)
 
 void client_closed(struct worker *worker, struct client *client)
 {
+	replay_end(worker, client);
 	client->state = CLIENT_FREE;
 	client->next = worker->client_free;
 	worker->client_free = client;
@@ -203,6 +205,8 @@ static void drain(struct worker *worker, struct client *client)
 
 void client_answered(struct worker *worker, struct client *client)
 {
+	if (client->connection.holds == 0)
+		replay_end(worker, client);
 	if (client->exchange.close || worker->stopping) {
 		drain(worker, client);
 		return;

@@ -12,6 +12,7 @@
 #include "proxy/head.h"
 #include "proxy/queue.h"
 #include "proxy/record.h"
+#include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/server.h"
 #include "proxy/timeouts.h"
@@ -137,12 +138,15 @@ static unsigned int take_body(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
 	uint32_t bytes = client->in_end - client->in_start;
+	uint32_t room = replay_forward_bytes(worker, client) - exchange->forward_end;
 	int64_t taken;
 
 	if (exchange->request_complete)
 		return 0;
-	if (bytes > worker->forward_bytes - exchange->forward_end)
-		bytes = worker->forward_bytes - exchange->forward_end;
+	if (bytes > room && replay_grow(worker, client))
+		room = replay_forward_bytes(worker, client) - exchange->forward_end;
+	if (bytes > room)
+		bytes = room;
 	if (exchange->framing == HTTP1_CHUNKED) {
 		taken = http1_chunked_take(&exchange->chunked, client->in + client->in_start, bytes,
 		                           &exchange->request_complete);
@@ -155,7 +159,7 @@ static unsigned int take_body(struct worker *worker, struct client *client)
 		exchange->body_left -= (uint64_t)taken;
 		exchange->request_complete = exchange->body_left == 0;
 	}
-	memcpy(client->forward + exchange->forward_end, client->in + client->in_start, (size_t)taken);
+	memcpy(replay_forward(client) + exchange->forward_end, client->in + client->in_start, (size_t)taken);
 	exchange->forward_end += (uint32_t)taken;
 	client->in_start += (uint32_t)taken;
 	return 0;
@@ -165,15 +169,20 @@ static unsigned int take_body(struct worker *worker, struct client *client)
 static bool discard_sent(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
+	uint32_t room = replay_forward_bytes(worker, client);
 	struct attempt *attempt;
 
-	if (exchange->request_complete || exchange->forward_end < worker->forward_bytes / 2 ||
-	    live_attempts(exchange) != 1)
+	if (exchange->request_complete || live_attempts(exchange) != 1)
+		return false;
+	/* What can be kept whole is, to the last byte that fits. */
+	if (!exchange->unkept && exchange->forward_end == room && replay_grow(worker, client))
+		return true;
+	if (exchange->forward_end < (exchange->unkept ? room / 2 : room))
 		return false;
 	attempt = &exchange->attempt[exchange->attempts - 1];
 	if (!attempt->upstream || attempt->upstream->sending || attempt->sent_bytes < exchange->forward_end)
 		return false;
-	exchange->request_lost = true;
+	exchange->request_lost = exchange->unkept = true;
 	exchange->forward_end = 0;
 	attempt->sent_bytes = 0;
 	return true;
@@ -277,6 +286,7 @@ void exchange_start(struct worker *worker, struct client *client)
 		return;
 	}
 	exchange->forward_end = (uint32_t)length;
+	replay_begin(worker, client);
 	/* Before the attempt, so that a small body goes out with the head. */
 	status = take_body(worker, client);
 	if (status)
@@ -508,7 +518,9 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream, bo
 	verdict = failover_judge(&c);
 	if (verdict.action != FAILOVER_REPLAY) {
 		if (!again)
-			count(&worker->counters.not_moved[verdict.why]);
+			count(&worker->counters.not_moved[verdict.why == TAILOR_NOT_MOVED_BODY && exchange->replay_full
+			                                          ? TAILOR_NOT_MOVED_REPLAY_FULL
+			                                          : verdict.why]);
 		return;
 	}
 	if (!queue_take_place(worker, 1 - server)) {

@@ -40,6 +40,8 @@ struct tailor_proxy_options {
 
 	int failover_on_gc;
 	uint32_t replay_methods; /* bit 1 << enum http1_method: may be sent twice */
+	uint64_t replay_bytes_max;   /* of a body, kept so that it can be; 0: none but short ones' that are here anyway */
+	uint64_t replay_bytes_total; /* of all bodies, all workers together */
 	unsigned int replay_attempts_max; /* attempts of one request in all, 1..TAILOR_ATTEMPTS_MAX */
 
 	size_t head_bytes_max;   /* of requests and responses */
@@ -99,6 +101,7 @@ enum tailor_not_moved {
 	TAILOR_NOT_MOVED_BEGUN,       /* the response had begun */
 	TAILOR_NOT_MOVED_ATTEMPTS,    /* attempts used up */
 	TAILOR_NOT_MOVED_DOWN,        /* the other server is down */
+	TAILOR_NOT_MOVED_REPLAY_FULL, /* its body would be, but others' had used up replay_bytes_total */
 	TAILOR_NOT_MOVED_FULL,        /* the other server is at in_flight_max */
 	TAILOR_NOT_MOVED_REASONS,     /* how many there are */
 };

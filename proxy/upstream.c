@@ -12,6 +12,7 @@
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/record.h"
+#include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/server.h"
 #include "proxy/tag.h"
@@ -174,7 +175,7 @@ void upstream_send(struct worker *worker, struct upstream *upstream)
 			          worker->now_ns + worker->options->body_timeout_ns);
 		upstream->sending = client;
 		client->connection.holds++;
-		tailor_ring_send(worker->ring, upstream->connection.fd, client->forward + attempt->sent_bytes,
+		tailor_ring_send(worker->ring, upstream->connection.fd, replay_forward(client) + attempt->sent_bytes,
 		                 exchange->forward_end - attempt->sent_bytes, 0,
 		                 connection_begin(&upstream->connection, OPERATION_SEND));
 	} else if (exchange->request_complete && !attempt->sent) {

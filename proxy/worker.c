@@ -13,6 +13,7 @@
 #include "proxy/head.h"
 #include "proxy/pause.h"
 #include "proxy/queue.h"
+#include "proxy/replay.h"
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
@@ -51,6 +52,8 @@ int worker_open(struct worker *worker)
 	upstream_bytes = worker->upstream_in_bytes;
 	structs = worker->client_slots * sizeof(struct client) + worker->upstream_slots * sizeof(struct upstream);
 	structs = (structs + 4095) / 4096 * 4096;
+	if (replay_open(worker) < 0)
+		return -ENOMEM;
 	worker->memory_bytes = structs + worker->client_slots * client_bytes + worker->upstream_slots * upstream_bytes;
 	worker->memory = mmap(NULL, worker->memory_bytes, PROT_READ | PROT_WRITE,
 	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -66,6 +69,7 @@ int worker_open(struct worker *worker)
 
 void worker_close(struct worker *worker)
 {
+	replay_close(worker);
 	if (worker->memory)
 		munmap(worker->memory, worker->memory_bytes);
 	worker->memory = NULL;

@@ -24,6 +24,7 @@
 #include "base/clock.h"
 #include "http1/http1.h"
 #include "proxy/date.h"
+#include "proxy/pool.h"
 #include "proxy/proxy.h"
 #include "proxy/trace.h"
 #include "proxy/wheel.h"
@@ -119,6 +120,8 @@ struct exchange {
 	struct http1_chunked chunked;
 	bool request_complete; /* read from the client */
 	bool request_lost;     /* forward no longer holds it from its beginning */
+	bool unkept;           /* nor will it: too long */
+	bool replay_full;      /* or others had all the memory for that */
 	uint32_t forward_end;
 	uint64_t deadline_ns; /* by which it must be over; UINT64_MAX: none */
 	/* waiting for a place at a server */
@@ -178,7 +181,8 @@ struct client {
 	char *in;
 	uint32_t in_start;
 	uint32_t in_end;
-	char *forward; /* the request as servers get it; the replay buffer */
+	char *forward; /* the request as servers get it, from its beginning unless it is too long */
+	char *replay;  /* instead, when it is longer; see replay.h */
 	char *out;     /* heads, reframed and small bodies for the client */
 	struct exchange exchange;
 };
@@ -195,6 +199,7 @@ struct shared_server {
 struct shared {
 	unsigned int active;  /* atomic */
 	unsigned int clients; /* atomic */
+	uint64_t replay_bytes; /* atomic; reserved */
 	struct addresses *addresses; /* NULL: no limit */
 	struct queue *queue;         /* NULL: no limit */
 	struct shared_server server[TAILOR_PROXY_SERVERS_MAX];
@@ -265,6 +270,8 @@ struct worker {
 	uint32_t upstream_slots, upstream_used, upstream_count;
 	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
 	struct date date;
+	struct pool replay_pool;
+	uint32_t replay_bytes; /* of its blocks; 0: there are none */
 	struct http1_limits limits, response_limits;
 	struct http1_head head; /* of the message at hand; valid until the next parse */
 	char *buffers;          /* behind the structs */

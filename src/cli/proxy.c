@@ -206,6 +206,8 @@ static int start_proxy(struct proxy_run *run)
 		.forwarded = config->forwarded,
 		.failover_on_gc = config->failover_on_gc,
 		.replay_methods = config->replay_methods,
+		.replay_bytes_max = config->replay_bytes,
+		.replay_bytes_total = config->replay_bytes_total,
 		.replay_attempts_max = TAILOR_ATTEMPTS_MAX,
 		.head_bytes_max = config->head_bytes_max,
 		.connect_timeout_ns = config->connect_timeout_ns,

@@ -205,6 +205,8 @@ static void read_options(int argc, char **argv)
 	options.failover_on_gc = 1;
 	options.replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	options.replay_attempts_max = 2;
+	options.replay_bytes_max = 65536;
+	options.replay_bytes_total = 64 << 20;
 	options.head_bytes_max = 16384;
 	options.connect_timeout_ns = TAILOR_NS_PER_S;
 	options.response_timeout_ns = 30 * TAILOR_NS_PER_S;
@@ -258,6 +260,10 @@ static void read_options(int argc, char **argv)
 			options.x_forwarded = (int)number;
 		} else if (strcmp(argv[i], "forwarded") == 0) {
 			options.forwarded = (int)number;
+		} else if (strcmp(argv[i], "replay") == 0) {
+			options.replay_bytes_max = number;
+		} else if (strcmp(argv[i], "replay_total") == 0) {
+			options.replay_bytes_total = number;
 		} else if (strcmp(argv[i], "head_ms") == 0) {
 			options.head_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else if (strcmp(argv[i], "body_ms") == 0) {

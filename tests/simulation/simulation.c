@@ -43,6 +43,8 @@ static void choose_options(void)
 	options->replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	if (world_chance(300))
 		options->replay_methods |= 1u << HTTP1_POST | 1u << HTTP1_METHOD_OTHER;
+	options->replay_bytes_max = 65536;
+	options->replay_bytes_total = world.seed % 3 ? 64 << 20 : 128 << 10;
 	options->replay_attempts_max = (unsigned int)world_between(1, TAILOR_ATTEMPTS_MAX);
 	options->head_bytes_max = world_chance(500) ? 16384 : world_between(1024, 8192);
 	options->connect_timeout_ns = world_between(100, 1000) * MS;
