@@ -196,6 +196,8 @@ static bool is_broken_off(const struct client *client)
 
 static void refuse_body(struct worker *worker, struct client *client, unsigned int status)
 {
+	/* Where it ends is not known, or its end has not been taken: nothing behind it is another request. */
+	client->exchange.request_complete = false;
 	exchange_refuse(worker, client, status, status == 413 ? TAILOR_REFUSED_BODY : TAILOR_REFUSED_MALFORMED);
 }
 

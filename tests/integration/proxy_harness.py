@@ -258,7 +258,7 @@ class Backend:
                 if data is None:
                     return
                 connection.sendall(data)
-        except OSError:
+        except (OSError, ValueError):  # a request that breaks off has no next size line
             pass
         finally:
             # The stream shares the descriptor: both must go before TCP says good-bye.
