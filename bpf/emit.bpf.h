@@ -44,11 +44,15 @@ struct {
 enum { ROLE_NONE = 0, ROLE_SERVER = 1, ROLE_PROXY = 2 };
 
 /*
- * Non-zero where a traced process may be found by its id modulo the size: almost every switch on a machine is
- * between two tasks that nobody asked about, and this spares them the hash look-up. The loader keeps it.
+ * The same by id modulo the size: almost every switch on a machine is between two tasks that nobody asked about, and those
+ * that somebody did ask about are few. One load tells both kinds; the hash is asked only where two traced ids share an
+ * entry. The loader keeps it; as in src/collect/kernel.c.
  */
 #define TRACED_HINTS 1024
-uint8_t traced_hint[TRACED_HINTS] __weak = {};
+#define HINT(tgid, role) ((uint32_t)(tgid) << 2 | (role)) /* 0: nobody traced has such an id */
+#define HINT_ROLE(hint) ((hint) & 3)
+#define HINT_SHARED 3
+uint32_t traced_hint[TRACED_HINTS] __weak = {};
 
 /* What a thread of a server works on since its last receive. */
 struct bound {
@@ -66,24 +70,34 @@ struct {
 /* The role of a process; ROLE_NONE for all that nobody asked for. */
 static __always_inline uint32_t role_of(uint32_t tgid)
 {
+	uint32_t hint = *(volatile uint32_t *)&traced_hint[tgid & (TRACED_HINTS - 1)];
 	uint32_t *role;
 
-	if (!traced_hint[tgid & (TRACED_HINTS - 1)])
-		return ROLE_NONE;
+	if (HINT_ROLE(hint) != HINT_SHARED)
+		return hint == HINT(tgid, HINT_ROLE(hint)) ? HINT_ROLE(hint) : ROLE_NONE;
 	role = bpf_map_lookup_elem(&traced, &tgid);
 	return role ? *role : ROLE_NONE;
 }
 
-/* The request a task is bound to, 0 for none. */
-static __always_inline uint64_t request_of(struct task_struct *task)
+static __always_inline uint32_t current_role(void)
 {
-	const struct bound *binding = bpf_task_storage_get(&bound, task, NULL, 0);
+	return role_of(TAILOR_TASK_PID(bpf_get_current_pid_tgid()));
+}
+
+/* The request a task of that role is bound to, 0 for none: only a server's receives bind. */
+static __always_inline uint64_t request_of(struct task_struct *task, uint32_t role)
+{
+	const struct bound *binding = role == ROLE_SERVER ? bpf_task_storage_get(&bound, task, NULL, 0) : NULL;
 
 	return binding ? binding->request : 0;
 }
 
-/* Writes one event (all but sequence, texts and cpu is the caller's) into this CPU's channel, over the oldest. */
-static __always_inline void emit(struct tailor_event *event)
+/*
+ * Begins an event in this CPU's channel, over the oldest: returns its slot with kind, time and cpu filled and *ret_position, or
+ * NULL when it is dropped (a reader sees it as lost). The caller fills all the rest but `sequence`, which is what an older
+ * event left there, and must call emit_end().
+ */
+static __always_inline struct tailor_event *emit_begin(enum tailor_event_kind kind, uint64_t time_ns, uint64_t *ret_position)
 {
 	uint32_t cpu = bpf_get_smp_processor_id();
 	struct tailor_channel_head *head = bpf_map_lookup_elem(&heads, &cpu);
@@ -92,23 +106,22 @@ static __always_inline void emit(struct tailor_event *event)
 	uint32_t index;
 
 	if (!head)
-		return;
+		return NULL;
 	position = tailor_channel_reserve(head, 1);
 	index = (cpu << slots_shift) + (position & ((UINT64_C(1) << slots_shift) - 1));
 	slot = bpf_map_lookup_elem(&slots, &index);
 	if (!slot || !tailor_slot_claim(slot, position))
-		return;
-	slot->kind = event->kind;
+		return NULL;
+	slot->kind = kind;
 	slot->texts = 0;
 	slot->cpu = cpu;
-	slot->extra = event->extra;
-	slot->time_ns = event->time_ns;
-	slot->request = event->request;
-	slot->pid = event->pid;
-	slot->tid = event->tid;
-	slot->arg[0] = event->arg[0];
-	slot->arg[1] = event->arg[1];
-	slot->arg[2] = event->arg[2];
+	slot->time_ns = time_ns;
+	*ret_position = position;
+	return slot;
+}
+
+static __always_inline void emit_end(struct tailor_event *slot, uint64_t position)
+{
 	tailor_slot_publish(slot, position);
 }
 

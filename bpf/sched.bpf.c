@@ -36,17 +36,25 @@ static __always_inline void describe_other(struct tailor_event *event, const str
 
 static __always_inline void emit_wakeup(const void *context, struct task_struct *woken, uint32_t tgid)
 {
-	struct tailor_event event = {.kind = TAILOR_EVENT_WAKEUP, .time_ns = bpf_ktime_get_ns()};
+	struct task_struct *waker = in_interrupt(context) ? NULL : bpf_get_current_task_btf();
+	uint64_t request = waker ? request_of(waker, role_of(waker->tgid)) : 0;
+	uint64_t position;
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_WAKEUP, bpf_ktime_get_ns(), &position);
 
-	event.pid = tgid;
-	event.tid = woken->pid;
-	if (!in_interrupt(context)) {
-		struct task_struct *waker = bpf_get_current_task_btf();
-
-		event.request = request_of(waker);
-		describe_other(&event, waker);
+	if (!event)
+		return;
+	event->extra = 0;
+	event->request = request;
+	event->pid = tgid;
+	event->tid = woken->pid;
+	if (waker) {
+		describe_other(event, waker);
+	} else {
+		event->arg[0] = 0;
+		event->arg[1] = 0;
+		event->arg[2] = 0;
 	}
-	emit(&event);
+	emit_end(event, position);
 }
 
 /* Runs in the waker's context, unlike sched_wakeup, which may run where the woken task will. */
@@ -72,15 +80,19 @@ int BPF_PROG(on_sched_wakeup_new, struct task_struct *woken)
 }
 
 static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t time_ns, struct task_struct *task,
-					uint32_t tgid, const struct task_struct *other, uint32_t extra)
+					uint32_t tgid, uint32_t role, const struct task_struct *other, uint32_t extra)
 {
-	struct tailor_event event = {.kind = kind, .time_ns = time_ns, .extra = extra};
+	uint64_t request = request_of(task, role), position;
+	struct tailor_event *event = emit_begin(kind, time_ns, &position);
 
-	event.pid = tgid;
-	event.tid = task->pid;
-	event.request = request_of(task);
-	describe_other(&event, other);
-	emit(&event);
+	if (!event)
+		return;
+	event->extra = extra;
+	event->request = request;
+	event->pid = tgid;
+	event->tid = task->pid;
+	describe_other(event, other);
+	emit_end(event, position);
 }
 
 SEC("tp_btf/sched_switch")
@@ -94,10 +106,10 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 		return 0;
 	time_ns = bpf_ktime_get_ns();
 	if (out)
-		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, next,
+		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next,
 		            preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state)));
 	if (in)
-		emit_switch(TAILOR_EVENT_SWITCH_IN, time_ns, next, next_tgid, prev, 0);
+		emit_switch(TAILOR_EVENT_SWITCH_IN, time_ns, next, next_tgid, in, prev, 0);
 	return 0;
 }
 

@@ -75,6 +75,7 @@ static __always_inline uint64_t tagged_request(const struct sock *sk, enum end e
 	return tag->request == request ? request : 0;
 }
 
+/* For programs that run on whatever task sends. */
 static __always_inline uint64_t tagged_request_either_end(const struct sock *sk)
 {
 	uint64_t request = tagged_request(sk, END_SERVER);
@@ -85,15 +86,19 @@ static __always_inline uint64_t tagged_request_either_end(const struct sock *sk)
 static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct sock *sk, uint64_t request,
                                        uint32_t sequence, uint32_t bytes)
 {
-	uint64_t task = bpf_get_current_pid_tgid();
-	struct tailor_event event = {.kind = kind, .time_ns = bpf_ktime_get_ns(), .request = request};
+	uint64_t task = bpf_get_current_pid_tgid(), position;
+	struct tailor_event *event = emit_begin(kind, bpf_ktime_get_ns(), &position);
 
-	event.pid = TAILOR_TASK_PID(task);
-	event.tid = TAILOR_TASK_TID(task);
-	event.extra = TAILOR_PORTS(local_port(sk), remote_port(sk));
-	event.arg[0] = sequence;
-	event.arg[1] = bytes;
-	emit(&event);
+	if (!event)
+		return;
+	event->extra = TAILOR_PORTS(local_port(sk), remote_port(sk));
+	event->request = request;
+	event->pid = TAILOR_TASK_PID(task);
+	event->tid = TAILOR_TASK_TID(task);
+	event->arg[0] = sequence;
+	event->arg[1] = bytes;
+	event->arg[2] = 0;
+	emit_end(event, position);
 }
 
 /* Binds the running thread to what it has just received on a server's connection; request 0 unbinds it. */
@@ -119,7 +124,7 @@ static __always_inline void received(struct sock *sk, int bytes, int flags)
 
 	if (bytes <= 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
 		return;
-	if (role_of(TAILOR_TASK_PID(bpf_get_current_pid_tgid())) != ROLE_SERVER)
+	if (current_role() != ROLE_SERVER)
 		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
@@ -135,13 +140,14 @@ static __always_inline void written(struct sock *sk, int bytes)
 	struct tcp_sock *tcp;
 	uint64_t request;
 
-	if (bytes <= 0 || !role_of(TAILOR_TASK_PID(bpf_get_current_pid_tgid())))
+	/* The proxy says itself when it sends, and net_dev_queue says when the bytes left. */
+	if (bytes <= 0 || current_role() != ROLE_SERVER)
+		return;
+	request = tagged_request(sk, END_SERVER);
+	if (!request)
 		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
-	if (!tcp)
-		return;
-	request = tagged_request_either_end(sk);
-	if (request)
+	if (tcp)
 		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, sk, request, tcp->write_seq - (uint32_t)bytes, bytes);
 }
 

@@ -69,7 +69,6 @@ void client_accepted(struct worker *worker, int fd)
 	client->state = CLIENT_IDLE;
 	client->eof = false;
 	client->early_ns = 0;
-	client->in_start = client->in_end = 0;
 	client->counted = false;
 	exchange_clear(&client->exchange);
 	learn_peer(client);
@@ -91,6 +90,8 @@ void client_accepted(struct worker *worker, int fd)
 void client_closed(struct worker *worker, struct client *client)
 {
 	replay_end(worker, client);
+	input_clear(worker, &client->in);
+	client_rest(worker, client);
 	client->state = CLIENT_FREE;
 	client->next = worker->client_free;
 	worker->client_free = client;
@@ -110,35 +111,41 @@ void client_receive(struct worker *worker, struct client *client)
 {
 	struct connection *connection = &client->connection;
 	bool expected = client->state == CLIENT_EXCHANGE && !client->exchange.request_complete;
-	uint64_t token;
 
 	if (connection->closing)
 		return;
 	/* While the server is slow to take what is here, it is not the client that is late. A send has the alarm for
 	 * itself. */
 	if (expected && !connection_has(connection, OPERATION_SEND)) {
-		if (client->in_start < client->in_end)
+		if (!input_empty(&client->in))
 			timeouts_wait(worker, client, UINT64_MAX);
 		else
 			timeouts_wait(worker, client, worker->options->body_timeout_ns);
 	}
-	if (client->eof || connection_has(connection, OPERATION_RECEIVE))
+	if (!client->eof)
+		(void)connection_receive(worker, connection, &client->in, expected);
+}
+
+void client_rest(struct worker *worker, struct client *client)
+{
+	pool_give(&worker->out_pool, client->out);
+	client->out = NULL;
+	if (client->connection.holds > 0)
 		return;
-	if (client->in_start > 0) {
-		memmove(client->in, client->in + client->in_start, client->in_end - client->in_start);
-		client->in_end -= client->in_start;
-		client->in_start = 0;
-	}
-	if (client->in_end == worker->in_bytes)
-		return;
-	token = connection_begin(connection, OPERATION_RECEIVE);
-	(expected ? tailor_ring_receive : tailor_ring_receive_later)(
-	        worker->ring, connection->fd, client->in + client->in_end, worker->in_bytes - client->in_end, token);
+	pool_give(&worker->forward_pool, client->forward);
+	client->forward = NULL;
+}
+
+char *client_out(struct worker *worker, struct client *client)
+{
+	if (!client->out)
+		client->out = pool_take(&worker->out_pool);
+	return client->out;
 }
 
 static void parse(struct worker *worker, struct client *client)
 {
-	int ret = http1_parse_request(client->in + client->in_start, client->in_end - client->in_start, &worker->limits,
+	int ret = http1_parse_request(client->in.data + client->in.start, input_length(&client->in), &worker->limits,
 	                              &client->search, &worker->head);
 
 	if (ret > 0) {
@@ -161,11 +168,11 @@ static void parse(struct worker *worker, struct client *client)
  */
 static bool next_has_begun(struct client *client)
 {
-	const char *in = client->in;
+	struct input *in = &client->in;
 
-	while (client->in_end - client->in_start >= 2 && in[client->in_start] == '\r' && in[client->in_start + 1] == '\n')
-		client->in_start += 2;
-	return client->in_start + 1 < client->in_end || (client->in_start < client->in_end && in[client->in_start] != '\r');
+	while (input_length(in) >= 2 && in->data[in->start] == '\r' && in->data[in->start + 1] == '\n')
+		in->start += 2;
+	return input_length(in) > 1 || (input_length(in) == 1 && in->data[in->start] != '\r');
 }
 
 /* Bytes behind the current request belong to the next, which began when they were read. */
@@ -180,6 +187,7 @@ static void begin_request(struct worker *worker, struct client *client, uint64_t
 {
 	client->state = CLIENT_HEAD;
 	client->early_ns = 0;
+	client->in.own = false;
 	exchange_begin(worker, client, read_ns);
 	/* For the whole head: a byte now and then would hold the connection for ever. */
 	timeouts_wait(worker, client, worker->options->head_timeout_ns);
@@ -196,7 +204,7 @@ static void drain(struct worker *worker, struct client *client)
 		return;
 	}
 	client->state = CLIENT_DRAIN;
-	client->in_start = client->in_end = 0;
+	input_clear(worker, &client->in);
 	tailor_ring_shutdown(worker->ring, client->connection.fd, SHUT_WR,
 	                     connection_begin(&client->connection, OPERATION_SHUTDOWN));
 	timeouts_wait(worker, client, DRAIN_NS);
@@ -205,6 +213,7 @@ static void drain(struct worker *worker, struct client *client)
 
 void client_answered(struct worker *worker, struct client *client)
 {
+	client_rest(worker, client);
 	if (client->connection.holds == 0)
 		replay_end(worker, client);
 	if (client->exchange.close || worker->stopping) {
@@ -216,6 +225,7 @@ void client_answered(struct worker *worker, struct client *client)
 		return;
 	}
 	client->state = CLIENT_IDLE;
+	(void)input_gather(worker, &client->in);
 	if (next_has_begun(client)) {
 		begin_request(worker, client, client->early_ns ? client->early_ns : tailor_clock_ns());
 	} else if (client->eof) {
@@ -250,7 +260,6 @@ static void received(struct worker *worker, struct client *client, int result)
 		ended(worker, client, result);
 		return;
 	}
-	client->in_end += (uint32_t)result;
 	switch (client->state) {
 	case CLIENT_IDLE:
 		if (next_has_begun(client))
@@ -275,7 +284,7 @@ static void received(struct worker *worker, struct client *client, int result)
 		client_receive(worker, client);
 		break;
 	case CLIENT_DRAIN:
-		client->in_end = 0;
+		input_clear(worker, &client->in);
 		client_receive(worker, client);
 		break;
 	default: break;
@@ -289,8 +298,10 @@ void client_complete(struct worker *worker, struct client *client, enum operatio
 	if (operation == OPERATION_SEND) {
 		struct upstream *direct = client->exchange.direct;
 
-		if (direct)
+		if (direct) {
+			direct->in.held = false;
 			connection_unhold(worker, &direct->connection);
+		}
 		if (closing || result <= 0)
 			client->exchange.direct = NULL;
 		if (!closing && result <= 0)
@@ -300,6 +311,7 @@ void client_complete(struct worker *worker, struct client *client, enum operatio
 	} else if (!closing && operation == OPERATION_RECEIVE) {
 		received(worker, client, result);
 	}
+	input_rest(worker, &client->in);
 	connection_settle(worker, &client->connection);
 }
 

@@ -11,6 +11,12 @@ void client_accepted(struct worker *worker, int fd);
 /* Asks for more bytes if that makes sense in this state and there is room. */
 void client_receive(struct worker *worker, struct client *client);
 
+/* Where what is made for the client goes, worker->out_bytes long. */
+char *client_out(struct worker *worker, struct client *client);
+
+/* Gives back the memory of a request, as far as nobody sends from it. */
+void client_rest(struct worker *worker, struct client *client);
+
 /* The response is out: the next request, or the connection's end. */
 void client_answered(struct worker *worker, struct client *client);
 

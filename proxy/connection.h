@@ -22,6 +22,17 @@ static inline uint64_t connection_begin(struct connection *connection, enum oper
 	return connection_token(connection, operation);
 }
 
+/*
+ * Asks for more bytes, unless that is under way. Returns false when there is no room for more: a receive under way is
+ * then stopped. `expected`: they are most likely there already.
+ */
+bool connection_receive(struct worker *worker, struct connection *connection, struct input *input, bool expected);
+
+/* What a completion of the receive says about memory. Returns false when that is all it says: the receive has ended
+ * because it was stopped, or for want of buffers, and may be asked for again. */
+bool connection_received(struct worker *worker, struct connection *connection, struct input *input,
+                         const struct tailor_completion *completion);
+
 /* Cancels what is under way; closes and frees the connection once nobody holds its memory. Idempotent. */
 void connection_close(struct worker *worker, struct connection *connection);
 

@@ -133,22 +133,23 @@ static bool is_too_long(const struct worker *worker, const struct exchange *exch
 	return (exchange->framing == HTTP1_CHUNKED ? exchange->chunked.data + exchange->chunked.left : exchange->body_left) > most;
 }
 
-/* Moves what is there of the body from `in` to `forward`. Returns 0, or the status to refuse it with. */
-static unsigned int take_body(struct worker *worker, struct client *client)
+/* Moves some of the body from `in` to `forward`. Returns 0, or the status to refuse it with. */
+static unsigned int take_piece(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
-	uint32_t bytes = client->in_end - client->in_start;
+	struct input *in = &client->in;
 	uint32_t room = replay_forward_bytes(worker, client) - exchange->forward_end;
+	uint32_t bytes;
 	int64_t taken;
 
-	if (exchange->request_complete)
-		return 0;
+	(void)input_gather(worker, in);
+	bytes = input_length(in);
 	if (bytes > room && replay_grow(worker, client))
 		room = replay_forward_bytes(worker, client) - exchange->forward_end;
 	if (bytes > room)
 		bytes = room;
 	if (exchange->framing == HTTP1_CHUNKED) {
-		taken = http1_chunked_take(&exchange->chunked, client->in + client->in_start, bytes,
+		taken = http1_chunked_take(&exchange->chunked, in->data + in->start, bytes,
 		                           &exchange->request_complete);
 		if (taken < 0)
 			return 400;
@@ -159,9 +160,24 @@ static unsigned int take_body(struct worker *worker, struct client *client)
 		exchange->body_left -= (uint64_t)taken;
 		exchange->request_complete = exchange->body_left == 0;
 	}
-	memcpy(replay_forward(client) + exchange->forward_end, client->in + client->in_start, (size_t)taken);
+	memcpy(replay_forward(client) + exchange->forward_end, in->data + in->start, (size_t)taken);
 	exchange->forward_end += (uint32_t)taken;
-	client->in_start += (uint32_t)taken;
+	in->start += (uint32_t)taken;
+	return 0;
+}
+
+/* The same with all that is there, as far as there is room. */
+static unsigned int take_body(struct worker *worker, struct client *client)
+{
+	const struct exchange *exchange = &client->exchange;
+
+	while (!exchange->request_complete && !input_empty(&client->in) &&
+	       (exchange->forward_end < replay_forward_bytes(worker, client) || replay_grow(worker, client))) {
+		unsigned int status = take_piece(worker, client);
+
+		if (status)
+			return status;
+	}
 	return 0;
 }
 
@@ -191,7 +207,7 @@ static bool discard_sent(struct worker *worker, struct client *client)
 /* The client has said that nothing more comes, and all that came is not the whole request. */
 static bool is_broken_off(const struct client *client)
 {
-	return client->eof && !client->exchange.request_complete && client->in_start == client->in_end;
+	return client->eof && !client->exchange.request_complete && input_empty(&client->in);
 }
 
 static void refuse_body(struct worker *worker, struct client *client, unsigned int status)
@@ -254,7 +270,7 @@ void exchange_start(struct worker *worker, struct client *client)
 
 	record_parsed(worker, exchange, head);
 	client->state = CLIENT_EXCHANGE;
-	client->in_start += (uint32_t)head->head_bytes;
+	client->in.start += (uint32_t)head->head_bytes;
 	exchange->method = head->method_known;
 	exchange->minor = head->minor;
 	exchange->keep_alive = head->keep_alive;
@@ -282,6 +298,8 @@ void exchange_start(struct worker *worker, struct client *client)
 	if (head->minor == 0)
 		tailor_address_format(host, &worker->options->server[server].address);
 	memcpy(rules.address, client->address, sizeof(rules.address));
+	assert(!client->forward);
+	client->forward = pool_take(&worker->forward_pool);
 	length = head_write_request(&worker->trace, head, exchange->id, host, &rules, client->forward, worker->forward_bytes);
 	if (length < 0) {
 		exchange_refuse(worker, client, 431, TAILOR_REFUSED_HEAD);
@@ -289,6 +307,8 @@ void exchange_start(struct worker *worker, struct client *client)
 	}
 	exchange->forward_end = (uint32_t)length;
 	replay_begin(worker, client);
+	/* More than comes by chance in the same piece is taken in by our own measure. */
+	client->in.own = exchange->body_left > input_length(&client->in) + worker->in_bytes / 2;
 	/* Before the attempt, so that a small body goes out with the head. */
 	status = take_body(worker, client);
 	if (status)
@@ -328,7 +348,8 @@ void exchange_refuse(struct worker *worker, struct client *client, unsigned int 
 	exchange->response_complete = true;
 	/* An HTTP/1.0 client that is not told otherwise waits for the close. */
 	exchange->close = !exchange->keep_alive || !exchange->request_complete || exchange->minor == 0 || worker->stopping;
-	length = head_write_refusal(status, exchange, date_text(&worker->date, tailor_clock_wall_ns() / TAILOR_NS_PER_S), client->out + exchange->out_end,
+	length = head_write_refusal(status, exchange, date_text(&worker->date, tailor_clock_wall_ns() / TAILOR_NS_PER_S),
+	                            client_out(worker, client) + exchange->out_end,
 	                            worker->out_bytes - exchange->out_end);
 	if (length > 0)
 		exchange->out_end += (uint32_t)length;

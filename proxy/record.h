@@ -18,7 +18,7 @@ static inline void record_at(struct worker *worker, uint64_t time_ns, enum tailo
 	        .arg = {arg[0], arg[1], arg[2]},
 	};
 
-	tailor_channel_write(&worker->options->channels[worker->index], &event, text, text_length);
+	tailor_channel_write_alone(&worker->options->channels[worker->index], &event, text, text_length);
 }
 
 static inline void record(struct worker *worker, enum tailor_event_kind kind, const struct exchange *exchange,
@@ -26,7 +26,21 @@ static inline void record(struct worker *worker, enum tailor_event_kind kind, co
 {
 	const uint64_t arg[3] = {arg0, arg1, arg2};
 
-	record_at(worker, tailor_clock_ns(), kind, exchange->id, extra, arg, NULL, 0);
+	record_at(worker, worker->step_ns ? worker->step_ns : tailor_clock_ns(), kind, exchange->id, extra, arg, NULL, 0);
+}
+
+/*
+ * Until record_step_end(), all that is recorded happens now: events of one step are less than the time apart that their
+ * clock readings would take to matter. Only around what handles one connection's bytes and neither sleeps nor loops over others.
+ */
+static inline void record_step_begin(struct worker *worker)
+{
+	worker->step_ns = tailor_clock_ns();
+}
+
+static inline void record_step_end(struct worker *worker)
+{
+	worker->step_ns = 0;
 }
 
 static inline uint32_t record_attempt_number(const struct exchange *exchange, unsigned int index)

@@ -13,6 +13,9 @@
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
+/* Less is cheaper to copy behind the head. */
+#define DIRECT_BYTES_MIN 2048
+
 static struct upstream *winning_upstream(const struct exchange *exchange)
 {
 	return exchange->winner < 0 ? NULL : exchange->attempt[exchange->winner].upstream;
@@ -23,7 +26,7 @@ static void judge_reuse(struct upstream *upstream, const struct exchange *exchan
 {
 	const struct attempt *attempt = &exchange->attempt[upstream->attempt];
 
-	if (upstream->in_end > upstream->in_body || !exchange->request_complete ||
+	if (upstream->in.end > upstream->in.body || input_waits(&upstream->in) || !exchange->request_complete ||
 	    attempt->sent_bytes < exchange->forward_end)
 		upstream->dirty = true;
 }
@@ -45,7 +48,8 @@ static void complete(struct worker *worker, struct upstream *upstream)
 static bool take_body(struct worker *worker, struct upstream *upstream)
 {
 	struct exchange *exchange = &upstream->client->exchange;
-	uint32_t available = upstream->in_end - upstream->in_body;
+	struct input *in = &upstream->in;
+	uint32_t available = in->end - in->body;
 	bool done = false;
 	int64_t taken = available;
 
@@ -61,14 +65,13 @@ static bool take_body(struct worker *worker, struct upstream *upstream)
 		done = exchange->response_left == 0;
 		break;
 	case HTTP1_CHUNKED:
-		taken = http1_chunked_take(&exchange->response_chunked, upstream->in + upstream->in_body, available,
-		                           &done);
+		taken = http1_chunked_take(&exchange->response_chunked, in->data + in->body, available, &done);
 		if (taken < 0)
 			return false;
 		break;
 	case HTTP1_UNTIL_CLOSE: break;
 	}
-	upstream->in_body += (uint32_t)taken;
+	in->body += (uint32_t)taken;
 	if (done)
 		complete(worker, upstream);
 	return true;
@@ -94,7 +97,8 @@ static void pass_interim(struct worker *worker, struct client *client, const str
 	if (exchange->attempts > 1 || exchange->minor == 0 ||
 	    exchange->out_end + head->head_bytes + HEAD_ADDED_BYTES > worker->out_bytes / 2)
 		return;
-	length = head_write_interim(head, worker->options->via, client->out + exchange->out_end, worker->out_bytes - exchange->out_end);
+	length = head_write_interim(head, worker->options->via, client_out(worker, client) + exchange->out_end,
+	                            worker->out_bytes - exchange->out_end);
 	if (length > 0)
 		exchange->out_end += (uint32_t)length;
 }
@@ -115,6 +119,22 @@ static void choose_reframing(struct worker *worker, struct exchange *exchange, c
 	}
 }
 
+/*
+ * The head that was made in `out`, `length` bytes, moves to right before its body if much of that has come with it:
+ * both are then sent from there, without a copy of the body.
+ */
+static bool put_before_body(struct client *client, struct input *in, uint32_t length)
+{
+	const struct exchange *exchange = &client->exchange;
+
+	if (exchange->reframing != REFRAME_NONE || exchange->out_end > 0 || input_length(in) < DIRECT_BYTES_MIN ||
+	    in->start < length || in->held)
+		return false;
+	in->start -= length;
+	memcpy(in->data + in->start, client->out, length);
+	return true;
+}
+
 /* The first complete head decides: from here on, only this attempt exists. */
 static void choose(struct worker *worker, struct upstream *upstream, const struct http1_head *head)
 {
@@ -127,16 +147,20 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;
-	length = head_write_response(exchange, head, worker->options->via, client->out + exchange->out_end,
+	length = head_write_response(exchange, head, worker->options->via, client_out(worker, client) + exchange->out_end,
 	                             worker->out_bytes - exchange->out_end);
-	upstream->in_start += (uint32_t)head->head_bytes;
-	upstream->in_body = upstream->in_start;
+	upstream->in.start += (uint32_t)head->head_bytes;
+	upstream->in.body = upstream->in.start;
+	/* More than comes by chance in the same piece is taken in by our own measure. */
+	if (exchange->response_left > input_length(&upstream->in) + worker->upstream_in_bytes / 2)
+		upstream->in.own = true;
 	if (length < 0) {
 		exchange->winner = -1;
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
 		return;
 	}
-	exchange->out_end += (uint32_t)length;
+	if (!put_before_body(client, &upstream->in, (uint32_t)length))
+		exchange->out_end += (uint32_t)length;
 	advance_body(worker, upstream);
 }
 
@@ -146,8 +170,12 @@ static void advance_head(struct worker *worker, struct upstream *upstream)
 	struct http1_head *head = &worker->head;
 
 	for (;;) {
-		int ret = http1_parse_response(upstream->in + upstream->in_start, upstream->in_end - upstream->in_start,
-		                               &worker->response_limits, &upstream->search, client->exchange.method, head);
+		struct input *in = &upstream->in;
+		int ret;
+
+		(void)input_gather(worker, in);
+		ret = http1_parse_response(in->data + in->start, input_length(in), &worker->response_limits, &upstream->search,
+		                           client->exchange.method, head);
 
 		if (ret == 0) {
 			upstream_receive(worker, upstream);
@@ -161,8 +189,8 @@ static void advance_head(struct worker *worker, struct upstream *upstream)
 		if (head->status >= 200)
 			break;
 		pass_interim(worker, client, head);
-		upstream->in_start += (uint32_t)head->head_bytes;
-		upstream->in_body = upstream->in_start;
+		in->start += (uint32_t)head->head_bytes;
+		in->body = in->start;
 		upstream->search = (struct http1_search){0};
 		response_pump(worker, client);
 	}
@@ -174,6 +202,7 @@ void response_received(struct worker *worker, struct upstream *upstream, uint32_
 	struct exchange *exchange = &upstream->client->exchange;
 	struct attempt *attempt = &exchange->attempt[upstream->attempt];
 
+	record_step_begin(worker);
 	if (!attempt->response_begun) {
 		attempt->response_begun = true;
 		record_attempt(worker, TAILOR_EVENT_RESPONSE_BEGIN, exchange, upstream->attempt, 0);
@@ -183,16 +212,20 @@ void response_received(struct worker *worker, struct upstream *upstream, uint32_
 		advance_head(worker, upstream);
 	else
 		advance_body(worker, upstream);
+	record_step_end(worker);
 }
 
-void response_ended(struct worker *worker, struct upstream *upstream, int result)
+void response_ended(struct worker *worker, struct upstream *upstream)
 {
 	struct client *client = upstream->client;
 	struct exchange *exchange = &client->exchange;
 
 	upstream->dirty = true;
+	/* What came before it comes first: response_pump() will be back. */
+	if (input_waits(&upstream->in))
+		return;
 	if (exchange->winner == (int)upstream->attempt && exchange->response_framing == HTTP1_UNTIL_CLOSE &&
-	    result == 0) {
+	    upstream->end_result == 0) {
 		complete(worker, upstream);
 		response_pump(worker, client);
 		return;
@@ -205,28 +238,59 @@ static void fill_out(struct worker *worker, struct client *client, struct upstre
 {
 	struct exchange *exchange = &client->exchange;
 	uint32_t room = worker->out_bytes - exchange->out_end;
-	uint32_t available = upstream->in_body - upstream->in_start;
+	struct input *in = &upstream->in;
+	uint32_t available = in->body - in->start;
 
 	switch (exchange->reframing) {
 	case REFRAME_NONE:
 		/* Alone, a piece of body is sent from where it is. */
-		if (exchange->out_end == 0 || exchange->direct)
+		if (exchange->out_end == 0 || exchange->direct || available == 0)
 			return;
 		if (available > room)
 			available = room;
-		memcpy(client->out + exchange->out_end, upstream->in + upstream->in_start, available);
+		memcpy(client->out + exchange->out_end, in->data + in->start, available);
 		exchange->out_end += available;
-		upstream->in_start += available;
+		in->start += available;
 		break;
 	case REFRAME_TO_CHUNKED:
-		upstream->in_start += reframe_to_chunked(exchange, upstream->in + upstream->in_start, available,
-		                                         client->out, worker->out_bytes);
+		in->start += reframe_to_chunked(exchange, in->data + in->start, available, client->out,
+		                                worker->out_bytes);
 		break;
 	case REFRAME_FROM_CHUNKED:
-		upstream->in_start += reframe_from_chunked(exchange, upstream->in + upstream->in_start, available,
-		                                           client->out, worker->out_bytes);
+		in->start += reframe_from_chunked(exchange, in->data + in->start, available, client->out,
+		                                  worker->out_bytes);
 		break;
 	}
+}
+
+/* Takes what waited for room in the upstream's memory. Returns false when that has ended the exchange's response. */
+static bool take_waiting(struct worker *worker, struct upstream *upstream)
+{
+	if (input_gather(worker, &upstream->in) && !take_body(worker, upstream)) {
+		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
+		return false;
+	}
+	if (upstream->ended && !input_waits(&upstream->in) && !upstream->client->exchange.response_complete) {
+		upstream->ended = false;
+		response_ended(worker, upstream);
+		return false;
+	}
+	return true;
+}
+
+/* Makes of what is there something to send, if that is possible. Returns false when the response has ended by it. */
+static bool fill(struct worker *worker, struct client *client, struct upstream *upstream)
+{
+	struct exchange *exchange = &client->exchange;
+
+	do {
+		if (!exchange->response_complete && !take_waiting(worker, upstream))
+			return false;
+		fill_out(worker, client, upstream);
+		/* Of chunks, all may have been framing. */
+	} while (!exchange->response_complete && input_waits(&upstream->in) &&
+	         exchange->out_start == exchange->out_end && upstream->in.start == upstream->in.body);
+	return true;
 }
 
 static void submit(struct worker *worker, struct client *client, const char *data, uint32_t bytes)
@@ -240,6 +304,20 @@ static void submit(struct worker *worker, struct client *client, const char *dat
 	timeouts_wait(worker, client, worker->options->body_timeout_ns);
 	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, 0,
 	                 connection_begin(&client->connection, OPERATION_SEND));
+}
+
+/* A piece of body alone is sent from where it is. */
+static void submit_direct(struct worker *worker, struct client *client, struct upstream *upstream)
+{
+	struct input *in = &upstream->in;
+
+	/* How long it is held is up to the client. */
+	if (worker->lent_count > INPUT_BUFFERS / 2)
+		input_rest(worker, in);
+	client->exchange.direct = upstream;
+	upstream->connection.holds++;
+	in->held = true;
+	submit(worker, client, in->data + in->start, in->body - in->start);
 }
 
 void response_pump(struct worker *worker, struct client *client)
@@ -257,16 +335,14 @@ void response_pump(struct worker *worker, struct client *client)
 	}
 	if (exchange->out_start == exchange->out_end)
 		exchange->out_start = exchange->out_end = 0;
-	if (upstream)
-		fill_out(worker, client, upstream);
+	if (upstream && !fill(worker, client, upstream))
+		return;
 	if (exchange->out_start < exchange->out_end) {
 		submit(worker, client, client->out + exchange->out_start, exchange->out_end - exchange->out_start);
-	} else if (upstream && exchange->reframing == REFRAME_NONE && upstream->in_start < upstream->in_body) {
-		exchange->direct = upstream;
-		upstream->connection.holds++;
-		submit(worker, client, upstream->in + upstream->in_start, upstream->in_body - upstream->in_start);
+	} else if (upstream && exchange->reframing == REFRAME_NONE && upstream->in.start < upstream->in.body) {
+		submit_direct(worker, client, upstream);
 	}
-	if (upstream && exchange->response_complete && upstream->in_start == upstream->in_body &&
+	if (upstream && exchange->response_complete && upstream->in.start == upstream->in.body &&
 	    (exchange->reframing != REFRAME_TO_CHUNKED || exchange->tail_written))
 		upstream_release(worker, upstream);
 	else if (upstream && !exchange->response_complete)
@@ -281,11 +357,11 @@ void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
 
 	exchange->reply_bytes += bytes;
 	/* From here it waits for the server, or still for the rest of the request. */
-	if (exchange->request_complete || client->in_start < client->in_end)
+	if (exchange->request_complete || !input_empty(&client->in))
 		timeouts_wait(worker, client, UINT64_MAX);
 	if (exchange->direct) {
 		/* The hold has ended with the send. */
-		exchange->direct->in_start += bytes;
+		exchange->direct->in.start += bytes;
 		exchange->direct = NULL;
 	} else {
 		exchange->out_start += bytes;

@@ -8,8 +8,8 @@
 /* `bytes` more have come on the attempt's connection. */
 void response_received(struct worker *worker, struct upstream *upstream, uint32_t bytes);
 
-/* The attempt's connection has ended: 0 in order, or a negative errno. */
-void response_ended(struct worker *worker, struct upstream *upstream, int result);
+/* The attempt's connection has ended; what came before may still wait. */
+void response_ended(struct worker *worker, struct upstream *upstream);
 
 /* Sends what there is to send to the client; ends the exchange after its last byte. */
 void response_pump(struct worker *worker, struct client *client);

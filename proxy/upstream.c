@@ -69,6 +69,7 @@ static void close_upstream(struct worker *worker, struct upstream *upstream)
 
 void upstream_closed(struct worker *worker, struct upstream *upstream)
 {
+	input_clear(worker, &upstream->in);
 	upstream->state = UPSTREAM_FREE;
 	upstream->next = worker->upstream_free;
 	worker->upstream_free = upstream;
@@ -112,7 +113,7 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	upstream->dirty = false;
 	upstream->port = 0;
 	upstream->port_tries = 0;
-	upstream->in_start = upstream->in_body = upstream->in_end = 0;
+	upstream->ended = false;
 	count(&worker->counters.server[server].connects);
 	count(&worker->counters.server[server].connections);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->connect_timeout_ns);
@@ -121,8 +122,8 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	return upstream;
 }
 
-/* The connection stands: the tag first, then the request. */
-static void start_sending(struct worker *worker, struct upstream *upstream)
+/* The connection stands: the tag first, then the request, with which the attempt begins unless it had to connect. */
+static void start_sending(struct worker *worker, struct upstream *upstream, bool begins)
 {
 	struct exchange *exchange = &upstream->client->exchange;
 
@@ -130,7 +131,7 @@ static void start_sending(struct worker *worker, struct upstream *upstream)
 	exchange->attempt[upstream->attempt].port = upstream->port;
 	if (upstream->tag)
 		tag_store(upstream->tag, exchange->id);
-	record_attempt(worker, TAILOR_EVENT_ATTEMPT_SEND, exchange, upstream->attempt, 0);
+	record_attempt(worker, TAILOR_EVENT_ATTEMPT_SEND, exchange, upstream->attempt, begins);
 	count(&worker->counters.server[upstream->server].requests);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
 	upstream_send(worker, upstream);
@@ -148,8 +149,7 @@ int upstream_begin(struct worker *worker, struct client *client, unsigned int in
 		upstream->reused = true;
 		attempt->port = upstream->port;
 		attach(worker, upstream, client, index);
-		record_attempt(worker, TAILOR_EVENT_ATTEMPT_BEGIN, &client->exchange, index, 0);
-		start_sending(worker, upstream);
+		start_sending(worker, upstream, true);
 		return 0;
 	}
 	upstream = open_upstream(worker, attempt->server, &error);
@@ -193,29 +193,17 @@ void upstream_send(struct worker *worker, struct upstream *upstream)
 void upstream_receive(struct worker *worker, struct upstream *upstream)
 {
 	bool body = upstream->client && upstream->client->exchange.winner == (int)upstream->attempt;
-	bool later = !body || upstream->in_end < worker->upstream_in_bytes;
-	uint64_t token;
 
-	if (upstream->connection.closing || connection_has(&upstream->connection, OPERATION_RECEIVE))
+	if (upstream->connection.closing || upstream->ended)
 		return;
-	if (upstream->connection.holds == 0 && upstream->in_start > 0) {
-		memmove(upstream->in, upstream->in + upstream->in_start, upstream->in_end - upstream->in_start);
-		upstream->in_end -= upstream->in_start;
-		upstream->in_body -= upstream->in_start;
-		upstream->in_start = 0;
-	}
-	if (upstream->in_end == worker->upstream_in_bytes) {
+	if (upstream->client && upstream->client->exchange.response_complete)
+		return;
+	if (!connection_receive(worker, &upstream->connection, &upstream->in, false))
 		/* The client is slow, not the server. */
 		wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
-		return;
-	}
-	if (body)
+	else if (body)
 		wheel_set(&worker->wheel, &upstream->connection.alarm,
 		          worker->now_ns + worker->options->body_timeout_ns);
-	token = connection_begin(&upstream->connection, OPERATION_RECEIVE);
-	(later ? tailor_ring_receive_later : tailor_ring_receive)(worker->ring, upstream->connection.fd,
-	                                                          upstream->in + upstream->in_end,
-	                                                          worker->upstream_in_bytes - upstream->in_end, token);
 }
 
 void upstream_drop(struct worker *worker, struct upstream *upstream)
@@ -226,8 +214,10 @@ void upstream_drop(struct worker *worker, struct upstream *upstream)
 
 void upstream_release(struct worker *worker, struct upstream *upstream)
 {
-	bool usable = !upstream->dirty && !worker->stopping && !upstream->connection.operations &&
-	              !upstream->connection.holds;
+	const struct connection *connection = &upstream->connection;
+	/* The receive that goes on for ever may go on. */
+	bool usable = !upstream->dirty && !worker->stopping && !connection->holds &&
+	              !(connection->operations & (uint8_t) ~(connection->multishot ? 1u << OPERATION_RECEIVE : 0u));
 
 	detach(worker, upstream);
 	if (!usable) {
@@ -235,7 +225,8 @@ void upstream_release(struct worker *worker, struct upstream *upstream)
 		return;
 	}
 	upstream->state = UPSTREAM_IDLE;
-	upstream->in_start = upstream->in_body = upstream->in_end = 0;
+	input_rest(worker, &upstream->in);
+	upstream->in.own = false;
 	list_add(&worker->server[upstream->server].idle, upstream);
 	/* The most recently used one is used next, so that those of a past peak come to their end. */
 	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
@@ -294,20 +285,27 @@ static void connected(struct worker *worker, struct upstream *upstream, int resu
 	}
 	server_mark_up(worker, upstream->server);
 	if (learn_port(worker, upstream))
-		start_sending(worker, upstream);
+		start_sending(worker, upstream, false);
 }
 
 static void received(struct worker *worker, struct upstream *upstream, int result)
 {
 	if (upstream->state == UPSTREAM_IDLE) {
 		/* Closed by the server, or bytes that nobody asked for. */
+		input_clear(worker, &upstream->in);
 		list_remove(upstream);
 		close_upstream(worker, upstream);
+	} else if (upstream->client->exchange.response_complete) {
+		/* The same, while the client still reads. */
+		upstream->dirty = true;
+		upstream->ended = upstream->ended || result <= 0;
+		input_cut(worker, &upstream->in);
 	} else if (result > 0) {
-		upstream->in_end += (uint32_t)result;
 		response_received(worker, upstream, (uint32_t)result);
 	} else {
-		response_ended(worker, upstream, result);
+		upstream->ended = true;
+		upstream->end_result = result;
+		response_ended(worker, upstream);
 	}
 }
 
@@ -331,6 +329,7 @@ void upstream_complete(struct worker *worker, struct upstream *upstream, enum op
 	} else if (!upstream->connection.closing && operation == OPERATION_RECEIVE) {
 		received(worker, upstream, result);
 	}
+	input_rest(worker, &upstream->in);
 	connection_settle(worker, &upstream->connection);
 }
 

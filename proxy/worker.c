@@ -24,6 +24,8 @@
 #define REFUSAL_SLOTS 64
 /* Wait before accepting again when there were no descriptors. */
 #define ACCEPT_RETRY_NS (100 * TAILOR_NS_PER_MS)
+/* What nobody has needed for that long is a past peak's. */
+#define TRIM_NS (100 * TAILOR_NS_PER_MS)
 
 static uint32_t round_up(size_t bytes)
 {
@@ -33,37 +35,39 @@ static uint32_t round_up(size_t bytes)
 int worker_open(struct worker *worker)
 {
 	const struct tailor_proxy_options *options = worker->options;
-	size_t client_bytes, upstream_bytes, structs;
+	/* What the ring lends fits, with some more behind it. */
+	size_t in_bytes = options->head_bytes_max + INPUT_HEADROOM > INPUT_BUFFER_BYTES
+	                          ? options->head_bytes_max + INPUT_HEADROOM
+	                          : INPUT_BUFFER_BYTES;
 
 	worker->limits = (struct http1_limits){.head_bytes = options->head_bytes_max, .fields = HTTP1_FIELDS_MAX};
 	worker->response_limits = worker->limits;
 	if (options->fields_max)
 		worker->limits.fields = options->fields_max;
-	worker->in_bytes = round_up(options->head_bytes_max + 4096);
+	worker->in_bytes = round_up(in_bytes + 4096);
 	worker->forward_bytes = round_up(options->head_bytes_max + HEAD_ADDED_BYTES + SMALL_BODY_BYTES);
 	worker->out_bytes = round_up(2 * (options->head_bytes_max + HEAD_ADDED_BYTES) + SMALL_BODY_BYTES);
-	worker->upstream_in_bytes = round_up(
-	        options->head_bytes_max + 4096 > RESPONSE_BYTES ? options->head_bytes_max + 4096 : RESPONSE_BYTES);
+	worker->upstream_in_bytes = round_up(in_bytes + 4096 > RESPONSE_BYTES ? in_bytes + 4096 : RESPONSE_BYTES);
 	/* Which worker a connection comes to is the kernel's choice, so that each may get all. Memory is taken when
 	 * used. */
 	worker->client_slots = options->connections_max + REFUSAL_SLOTS;
 	worker->upstream_slots = 2 * worker->client_slots;
-	client_bytes = (size_t)worker->in_bytes + worker->forward_bytes + worker->out_bytes;
-	upstream_bytes = worker->upstream_in_bytes;
-	structs = worker->client_slots * sizeof(struct client) + worker->upstream_slots * sizeof(struct upstream);
-	structs = (structs + 4095) / 4096 * 4096;
-	if (replay_open(worker) < 0)
-		return -ENOMEM;
-	worker->memory_bytes = structs + worker->client_slots * client_bytes + worker->upstream_slots * upstream_bytes;
+	worker->memory_bytes =
+	        worker->client_slots * sizeof(struct client) + worker->upstream_slots * sizeof(struct upstream);
 	worker->memory = mmap(NULL, worker->memory_bytes, PROT_READ | PROT_WRITE,
 	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-	if (worker->memory == MAP_FAILED) {
+	if (worker->memory == MAP_FAILED)
 		worker->memory = NULL;
+	if (!worker->memory || pool_open(&worker->in_pool, worker->client_slots, worker->in_bytes) < 0 ||
+	    pool_open(&worker->forward_pool, worker->client_slots, worker->forward_bytes) < 0 ||
+	    pool_open(&worker->out_pool, worker->client_slots, worker->out_bytes) < 0 ||
+	    pool_open(&worker->upstream_in_pool, worker->upstream_slots, worker->upstream_in_bytes) < 0 ||
+	    replay_open(worker) < 0) {
+		worker_close(worker);
 		return -ENOMEM;
 	}
 	worker->clients = worker->memory;
 	worker->upstreams = (struct upstream *)(void *)(worker->clients + worker->client_slots);
-	worker->buffers = (char *)worker->memory + structs;
 	return 0;
 }
 
@@ -73,12 +77,32 @@ void worker_close(struct worker *worker)
 	if (worker->memory)
 		munmap(worker->memory, worker->memory_bytes);
 	worker->memory = NULL;
+	pool_close(&worker->in_pool);
+	pool_close(&worker->forward_pool);
+	pool_close(&worker->out_pool);
+	pool_close(&worker->upstream_in_pool);
+}
+
+static void trim(struct worker *worker)
+{
+	worker->trim_ns = worker->now_ns + TRIM_NS;
+	pool_trim(&worker->in_pool);
+	pool_trim(&worker->forward_pool);
+	pool_trim(&worker->out_pool);
+	pool_trim(&worker->upstream_in_pool);
+	pool_trim(&worker->replay_pool);
+}
+
+static bool trimmable(const struct worker *worker)
+{
+	return pool_trimmable(&worker->in_pool) || pool_trimmable(&worker->forward_pool) ||
+	       pool_trimmable(&worker->out_pool) || pool_trimmable(&worker->upstream_in_pool) ||
+	       pool_trimmable(&worker->replay_pool);
 }
 
 struct client *worker_take_client(struct worker *worker)
 {
 	struct client *client = worker->client_free;
-	char *buffers;
 
 	if (client) {
 		worker->client_free = client->next;
@@ -87,15 +111,11 @@ struct client *worker_take_client(struct worker *worker)
 			return NULL;
 		client = &worker->clients[worker->client_used];
 		client->connection.slot = worker->client_used;
-		buffers = worker->buffers +
-		          worker->client_used * ((size_t)worker->in_bytes + worker->forward_bytes + worker->out_bytes);
-		client->in = buffers;
-		client->forward = buffers + worker->in_bytes;
-		client->out = buffers + worker->in_bytes + worker->forward_bytes;
 		worker->client_used++;
 	}
 	client->next = NULL;
 	client->connection.closing = false;
+	input_open(&client->in, &worker->in_pool);
 	worker->client_count++;
 	return client;
 }
@@ -111,14 +131,11 @@ struct upstream *worker_take_upstream(struct worker *worker)
 			return NULL;
 		upstream = &worker->upstreams[worker->upstream_used];
 		upstream->connection.slot = worker->client_slots + worker->upstream_used;
-		upstream->in =
-		        worker->buffers +
-		        worker->client_slots * ((size_t)worker->in_bytes + worker->forward_bytes + worker->out_bytes) +
-		        (size_t)worker->upstream_used * worker->upstream_in_bytes;
 		worker->upstream_used++;
 	}
 	upstream->next = NULL;
 	upstream->connection.closing = false;
+	input_open(&upstream->in, &worker->upstream_in_pool);
 	worker->upstream_count++;
 	return upstream;
 }
@@ -225,12 +242,27 @@ static struct connection *connection_of(struct worker *worker, uint32_t slot)
 	return slot < worker->upstream_used ? &worker->upstreams[slot].connection : NULL;
 }
 
+/* A completion that only says that the next receive may be asked for. Returns false for all others. */
+static bool complete_receiving(struct worker *worker, struct connection *connection, struct input *input,
+                               const struct tailor_completion *completion)
+{
+	switch (TAILOR_TOKEN_OPERATION(completion->token)) {
+	case OPERATION_RECEIVE: return !connection_received(worker, connection, input, completion);
+	case OPERATION_CANCEL:
+		connection->cancels--;
+		connection->stopping = false;
+		return true;
+	default: return false;
+	}
+}
+
 static void complete(struct worker *worker, const struct tailor_completion *completion)
 {
 	uint32_t slot = TAILOR_TOKEN_SLOT(completion->token);
 	enum operation operation = (enum operation)TAILOR_TOKEN_OPERATION(completion->token);
+	struct client *client = slot < worker->client_slots ? &worker->clients[slot] : NULL;
+	struct upstream *upstream = NULL;
 	struct connection *connection;
-	bool is_client = slot < worker->client_slots;
 
 	if (slot == SLOT_WORKER) {
 		complete_own(worker, completion);
@@ -239,25 +271,30 @@ static void complete(struct worker *worker, const struct tailor_completion *comp
 	connection = connection_of(worker, slot);
 	if (!connection || (connection->generation & 0xffffff) != TAILOR_TOKEN_GENERATION(completion->token)) {
 		count(&worker->counters.stale_completions);
+		if (completion->flags & TAILOR_RING_BUFFER)
+			tailor_ring_buffer_return(worker->ring, completion->buffer);
 		return;
 	}
-	if (operation == OPERATION_CANCEL) {
-		connection->cancels--;
-		connection_settle(worker, connection);
-		return;
-	}
-	connection->operations &= (uint8_t) ~(1u << operation);
-	if (operation == OPERATION_CLOSE) {
-		connection->generation++;
-		if (is_client)
-			client_closed(worker, &worker->clients[slot]);
+	if (!client)
+		upstream = &worker->upstreams[slot - worker->client_slots];
+	if (operation != OPERATION_CANCEL && !(completion->flags & TAILOR_RING_MORE))
+		connection->operations &= (uint8_t) ~(1u << operation);
+	if (complete_receiving(worker, connection, client ? &client->in : &upstream->in, completion)) {
+		if (client)
+			client_receive(worker, client);
 		else
-			upstream_closed(worker, &worker->upstreams[slot - worker->client_slots]);
-	} else if (is_client) {
-		client_complete(worker, &worker->clients[slot], operation, completion->result);
+			upstream_receive(worker, upstream);
+		connection_settle(worker, connection);
+	} else if (operation == OPERATION_CLOSE) {
+		connection->generation++;
+		if (client)
+			client_closed(worker, client);
+		else
+			upstream_closed(worker, upstream);
+	} else if (client) {
+		client_complete(worker, client, operation, completion->result);
 	} else {
-		upstream_complete(worker, &worker->upstreams[slot - worker->client_slots], operation,
-		                  completion->result);
+		upstream_complete(worker, upstream, operation, completion->result);
 	}
 }
 
@@ -275,6 +312,8 @@ static void ring_alarms(struct worker *worker)
 	}
 	if (worker->now_ns >= worker->accept_retry_ns)
 		accept_again(worker);
+	if (worker->now_ns >= worker->trim_ns)
+		trim(worker);
 	if (worker->stopping && worker->now_ns >= worker->stop_deadline_ns) {
 		worker->stop_deadline_ns = UINT64_MAX;
 		client_close_all(worker, true);
@@ -287,6 +326,8 @@ static uint64_t next_deadline_ns(const struct worker *worker)
 
 	if (worker->accept_retry_ns < deadline_ns)
 		deadline_ns = worker->accept_retry_ns;
+	if (worker->trim_ns < deadline_ns && trimmable(worker))
+		deadline_ns = worker->trim_ns;
 	if (worker->stopping && worker->stop_deadline_ns < deadline_ns)
 		deadline_ns = worker->stop_deadline_ns;
 	return deadline_ns;
@@ -320,7 +361,10 @@ static void serve(struct worker *worker)
 
 void *worker_run(void *argument)
 {
-	static const struct tailor_ring_options ring_options = {.entries = RING_ENTRIES};
+	static const struct tailor_ring_options ring_options = {.entries = RING_ENTRIES,
+	                                                        .buffers = INPUT_BUFFERS,
+	                                                        .buffer_bytes = INPUT_BUFFER_BYTES - INPUT_HEADROOM,
+	                                                        .buffer_headroom = INPUT_HEADROOM};
 	struct worker *worker = argument;
 	char name[16] = "tailor-worker";
 

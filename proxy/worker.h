@@ -3,6 +3,7 @@
  * One worker: a thread with a ring, a listener, and the connections that it alone touches. What workers share is in
  * struct shared and is atomic.
  *
+ *   input.c     bytes received and not used up
  *   client.c    the client's side: bytes in, state of the connection
  *   exchange.c  one request: its attempts, failover, its end
  *   upstream.c  connections to servers and their pool
@@ -24,6 +25,7 @@
 #include "base/clock.h"
 #include "http1/http1.h"
 #include "proxy/date.h"
+#include "proxy/input.h"
 #include "proxy/pool.h"
 #include "proxy/proxy.h"
 #include "proxy/trace.h"
@@ -55,6 +57,9 @@ struct connection {
 	uint8_t cancels;    /* cancellations under way */
 	uint8_t holds;      /* sends of other connections out of this one's memory */
 	bool closing;
+	bool multishot; /* the receive under way goes on by itself, into the ring's buffers */
+	bool stopped;   /* it was told to end */
+	bool stopping;  /* the cancellation that says so is under way: it must not hit the next one */
 };
 
 enum upstream_state {
@@ -82,10 +87,9 @@ struct upstream {
 	struct upstream *next;  /* in the free list, the pool or the list of those in flight */
 	struct upstream **link;
 	struct http1_search search;
-	char *in;
-	uint32_t in_start; /* first byte not yet handed to the client */
-	uint32_t in_body;  /* end of what is known to belong to the response */
-	uint32_t in_end;
+	struct input in;
+	bool ended; /* the server sends no more; what it has sent comes first */
+	int end_result;
 };
 
 struct attempt {
@@ -178,9 +182,8 @@ struct client {
 	uint64_t patience_ns; /* until when what it does now may take; the alarm may ring for another reason */
 	uint64_t early_ns;   /* when bytes behind the current request were read; 0: none */
 	struct http1_search search;
-	char *in;
-	uint32_t in_start;
-	uint32_t in_end;
+	struct input in;
+	/* All NULL between requests. */
 	char *forward; /* the request as servers get it, from its beginning unless it is too long */
 	char *replay;  /* instead, when it is longer; see replay.h */
 	char *out;     /* heads, reframed and small bodies for the client */
@@ -255,6 +258,7 @@ struct worker {
 	struct shared *shared;
 	struct trace_source trace;
 	uint64_t now_ns; /* of this turn of the loop; for deadlines, not for events */
+	uint64_t step_ns; /* what events recorded now have as their time (record.h); 0: what the clock says */
 	uint32_t pid, tid;
 	unsigned int index;
 	struct wheel wheel;
@@ -269,13 +273,16 @@ struct worker {
 	struct upstream *upstream_free;
 	uint32_t upstream_slots, upstream_used, upstream_count;
 	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
+	struct pool in_pool, forward_pool, out_pool, upstream_in_pool;
+	uint64_t trim_ns;                       /* when the pools are looked at again */
+	struct input_lent lent[INPUT_BUFFERS];  /* of the ring's buffers that are not the kernel's */
+	unsigned int lent_count;
 	struct date date;
 	struct pool replay_pool;
 	uint32_t replay_bytes; /* of its blocks; 0: there are none */
 	struct http1_limits limits, response_limits;
 	struct http1_head head; /* of the message at hand; valid until the next parse */
-	char *buffers;          /* behind the structs */
-	void *memory;           /* clients, upstreams and their buffers */
+	void *memory;           /* clients and upstreams */
 	size_t memory_bytes;
 
 	int listener;
@@ -303,11 +310,11 @@ static inline void count(uint64_t *counter)
 	count_add(counter, 1);
 }
 
-/* Sizes and maps the worker's pools. Returns 0 or -ENOMEM. Any thread, before worker_run(). */
+/* Sizes and maps the worker's memory. Returns 0 or -ENOMEM. Any thread, before worker_run(). */
 int worker_open(struct worker *worker);
 void worker_close(struct worker *worker);
 
-/* A free slot with its buffers, not closing, no descriptor; NULL when all are taken. */
+/* A free slot, not closing, without memory for bytes, no descriptor; NULL when all are taken. */
 struct client *worker_take_client(struct worker *worker);
 struct upstream *worker_take_upstream(struct worker *worker);
 

@@ -119,6 +119,23 @@ static inline void tailor_slot_write(struct tailor_event *slot, uint64_t positio
 }
 
 /*
+ * The same where nobody else writes to the channel: nobody can be inside the slot. Each store is ordered behind the one before,
+ * so a reader that sees a new word finds the slot busy, or newer, when it looks at the sequence again.
+ */
+static inline void tailor_slot_write_alone(struct tailor_event *slot, uint64_t position, const void *content)
+{
+	uint64_t words[sizeof(*slot) / sizeof(uint64_t)];
+	tailor_word *to = (tailor_word *)(void *)slot;
+	unsigned int i;
+
+	__atomic_store_n(&slot->sequence, TAILOR_SEQUENCE_BUSY(position), __ATOMIC_RELAXED);
+	memcpy(words, content, sizeof(words));
+	for (i = 1; i < sizeof(words) / sizeof(words[0]); i++)
+		__atomic_store_n(&to[i], words[i], __ATOMIC_RELEASE);
+	tailor_slot_publish(slot, position);
+}
+
+/*
  * Writes one event and, behind it, `text` (text_length bytes, cut to TAILOR_TEXTS_MAX slots; may be
  * NULL with 0). Sets event->texts. Any thread; async-signal-safe; never blocks, never allocates.
  * Writers of one channel may be in different processes.
@@ -143,6 +160,34 @@ static inline void tailor_channel_write(const struct tailor_channel *channel, st
 		position++;
 		tailor_slot_write(&channel->slots[position & channel->mask], position, &line);
 	}
+}
+
+/*
+ * As tailor_channel_write(), for a channel that only ever has this one writer (one thread at a time, no signal handler): no locked
+ * instruction, and positions are counted once all of their slots are published, so that an event never shows without its
+ * text. Readers are the same ones.
+ */
+static inline void tailor_channel_write_alone(const struct tailor_channel *channel, struct tailor_event *event,
+                                              const char *text, uint64_t text_length)
+{
+	uint64_t texts = (text_length + TAILOR_TEXT_BYTES - 1) / TAILOR_TEXT_BYTES;
+	uint64_t position = __atomic_load_n(&channel->head->reserved_count, __ATOMIC_RELAXED);
+	uint64_t i;
+
+	if (texts > TAILOR_TEXTS_MAX)
+		texts = TAILOR_TEXTS_MAX;
+	event->texts = (uint8_t)texts;
+	tailor_slot_write_alone(&channel->slots[position & channel->mask], position, event);
+	for (i = 0; i < texts; i++) {
+		uint64_t length = text_length - i * TAILOR_TEXT_BYTES;
+		struct tailor_text line = {.kind = TAILOR_EVENT_TEXT};
+
+		line.length = (uint8_t)(length < TAILOR_TEXT_BYTES ? length : TAILOR_TEXT_BYTES);
+		memcpy(line.text, text + i * TAILOR_TEXT_BYTES, line.length);
+		position++;
+		tailor_slot_write_alone(&channel->slots[position & channel->mask], position, &line);
+	}
+	__atomic_store_n(&channel->head->reserved_count, position + 1, __ATOMIC_RELEASE);
 }
 
 enum tailor_read {

@@ -44,7 +44,7 @@ enum tailor_event_kind {
 	 * extra: TAILOR_PORTS(local, remote) as the server sees them, arg[0]: TCP sequence of the first byte
 	 * received, arg[1]: bytes. */
 	TAILOR_EVENT_RECEIVE = 6,
-	/* A thread of a traced process wrote to a tagged connection; time is the end of the write.
+	/* A thread of a traced server wrote to a tagged connection; time is the end of the write.
 	 * request: of the connection's tag. extra: TAILOR_PORTS(local, remote) as the writer sees them,
 	 * arg[0]: TCP sequence of the first byte, arg[1]: bytes. */
 	TAILOR_EVENT_SYSCALL_WRITE = 7,
@@ -80,20 +80,22 @@ enum tailor_event_kind {
 	TAILOR_EVENT_REQUEST_BEGIN = 64,
 	/* Its head was parsed. arg[0]: minor version of HTTP/1. text: "METHOD TARGET", cut where too long. */
 	TAILOR_EVENT_REQUEST_PARSED = 65,
-	/* An attempt was given to a server. extra: TAILOR_ATTEMPT(number, server, failover reason). arg[0]: the
-	 * attempt's upstream local port, 0 while connecting. Attempt 0 is the first. */
+	/* An attempt was given to a server to which a connection must be made. extra: TAILOR_ATTEMPT(number, server, failover
+	 * reason). arg[0]: the attempt's upstream local port, 0 while connecting. Attempt 0 is the first. */
 	TAILOR_EVENT_ATTEMPT_BEGIN = 66,
-	/* The attempt's connection is ready, its tag stored and the send about to be submitted. extra as above, arg[0]: local port. */
+	/* The attempt's connection is ready, its tag stored and the send about to be submitted. extra as above, arg[0]: local port.
+	 * arg[1]: 1 when the connection was there and the attempt begins with this event, 0 when it had an ATTEMPT_BEGIN. */
 	TAILOR_EVENT_ATTEMPT_SEND = 67,
 	/* The kernel accepted the last byte of the attempt's request. extra, arg[0] as above. */
 	TAILOR_EVENT_ATTEMPT_SENT = 68,
 	/* The first byte of the attempt's response was read. extra, arg[0] as above. */
 	TAILOR_EVENT_RESPONSE_BEGIN = 69,
-	/* The last byte of the attempt's response was read. extra, arg[0] as above, arg[1]: bytes of the whole response. */
+	/* The last byte of the attempt's response was read; what was read at once has the same time as its RESPONSE_BEGIN. extra, arg[0] as above, arg[1]: bytes of the whole response. */
 	TAILOR_EVENT_RESPONSE_END = 70,
 	/* The attempt was given up. extra, arg[0] as above, arg[1]: enum tailor_attempt_end. */
 	TAILOR_EVENT_ATTEMPT_END = 71,
-	/* The first byte of the response was handed to the client's socket (send submitted). */
+	/* The first byte of the response was handed to the client's socket (send submitted); the time is that at which the bytes that
+	 * made it possible were read, where that was just before. */
 	TAILOR_EVENT_REPLY_BEGIN = 72,
 	/* The client's socket accepted the last byte: the end of what the client observes. extra: HTTP status, arg[0]: bytes
 	 * sent to the client, arg[1]: enum tailor_request_end, arg[2]: TAILOR_ATTEMPT of the one that answered, or

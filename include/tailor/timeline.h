@@ -116,6 +116,7 @@ struct tailor_timeline {
 	enum tailor_join join;
 	uint64_t server_ns; /* server-observed latency: receive to last write; 0 unknown */
 	uint32_t missing;   /* enum tailor_missing bits */
+	uint64_t omitted;   /* slow requests that were counted but got no timeline since the one stored before this */
 	struct tailor_span *spans;
 	size_t span_count;
 	struct tailor_loss *losses;

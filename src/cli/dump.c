@@ -193,14 +193,16 @@ static int choose(struct chosen *chosen, const struct options *options, const st
 	return 0;
 }
 
+/* ret_omitted: slow requests of which the store only says that there were more. */
 static int collect(struct tailor_store_reader *reader, const struct options *options, struct chosen *chosen,
-                   size_t *ret_read)
+                   size_t *ret_read, uint64_t *ret_omitted)
 {
 	struct tailor_timeline timeline;
 	int got;
 
 	while ((got = tailor_store_next(reader, &timeline)) == 1) {
 		++*ret_read;
+		*ret_omitted += timeline.omitted;
 		got = is_wanted(options, &timeline) ? choose(chosen, options, &timeline) : 1;
 		if (got != 0)
 			tailor_timeline_free(&timeline);
@@ -251,6 +253,15 @@ static void tell_damage(const struct tailor_store_reader *reader, const char *pa
 		        path, bytes);
 }
 
+static void tell_omitted(uint64_t omitted, const char *path)
+{
+	if (omitted > 0)
+		fprintf(stderr,
+		        "tailor dump: %s: %" PRIu64 " more request%s slow and only counted: so many at once would have cost too much to "
+		        "explain, or could not be written\n",
+		        path, omitted, omitted == 1 ? " was" : "s were");
+}
+
 static int fail_to_open(const char *path, int error)
 {
 	if (error == -ENOENT)
@@ -273,14 +284,16 @@ static int dump(const struct options *options)
 {
 	struct tailor_store_reader *reader;
 	struct chosen chosen = {0};
+	uint64_t omitted = 0;
 	size_t read = 0;
 	int error;
 
 	error = tailor_store_reader_open(options->path, &reader);
 	if (error)
 		return fail_to_open(options->path, error);
-	error = collect(reader, options, &chosen, &read);
+	error = collect(reader, options, &chosen, &read, &omitted);
 	tell_damage(reader, options->path);
+	tell_omitted(omitted, options->path);
 	tailor_store_reader_close(reader);
 	if (error < 0)
 		fprintf(stderr, "tailor dump: cannot read %s: %s\n", options->path, strerror(-error));

@@ -17,23 +17,42 @@ struct tailor_source {
 	uint64_t before_ns; /* how far before the window's start its events matter */
 };
 
-/* Grows as needed and is used again for the next window; zero it at first. Owned by one thread. */
+/* Grows as needed and is used again for the next stretch; zero it at first. Owned by one thread. */
 struct tailor_harvest {
+	/* The window. */
 	struct tailor_window_event *events;
-	size_t event_count, event_capacity;
-	char *text;
-	size_t text_used, text_capacity;
+	size_t event_count;
 	struct tailor_loss *losses;
 	size_t loss_count, loss_capacity;
+
+	/* What was read, inside src/collect only. */
+	struct tailor_window_event *read, *merged; /* by source, newest first; by time */
+	size_t read_count, read_capacity, merged_capacity;
+	size_t merged_begin, merged_end;
+	uint16_t *merged_source; /* of each in merged: index in before_ns */
+	size_t merged_source_capacity;
+	uint64_t *before_ns; /* of each source */
+	size_t before_capacity, source_count;
+	void *runs;
+	size_t runs_capacity;
+	char *text;
+	size_t text_used, text_capacity;
+	struct tailor_loss *all_losses;
+	size_t all_loss_count, all_loss_capacity;
 };
 
 /*
  * Reads from all sources what happened in [from_ns - before_ns, to_ns], ordered by time. Returns 0 or -ENOMEM.
- * Producers are never disturbed. The result stays valid until the next call.
+ * Producers are never disturbed. The window is all of it then, and stays valid until the next call.
  */
 int tailor_harvest_read(struct tailor_harvest *harvest, const struct tailor_source *sources, size_t count, uint64_t from_ns,
                         uint64_t to_ns);
-/* Adds a loss that is known from elsewhere (a request channel's). Returns 0 or -ENOMEM. */
+/*
+ * Makes the window what tailor_harvest_read() would have made it for these times, without reading anything again: they must be
+ * within those of the last read, and from_ns not before the one of the last cut. Returns 0 or -ENOMEM.
+ */
+int tailor_harvest_cut(struct tailor_harvest *harvest, uint64_t from_ns, uint64_t to_ns);
+/* Adds a loss that is known from elsewhere (a request channel's) to the window. Returns 0 or -ENOMEM. */
 int tailor_harvest_add_loss(struct tailor_harvest *harvest, const struct tailor_loss *loss);
 void tailor_harvest_free(struct tailor_harvest *harvest);
 

@@ -38,7 +38,10 @@ struct tailor_kernel {
 	struct tailor_channel *channels;
 	size_t channel_count;
 	pthread_mutex_t lock; /* of what follows, and of the map `traced` and its hints */
-	pid_t traced[TRACED_MAX];
+	struct {
+		pid_t pid;
+		enum tailor_traced_role role;
+	} traced[TRACED_MAX];
 	size_t traced_count;
 };
 
@@ -347,10 +350,22 @@ uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel)
 	return missing;
 }
 
-/* A byte each, shared by the processes whose ids agree modulo its size; see bpf/emit.bpf.h. */
-static uint8_t *hint_of(struct tailor_kernel *kernel, pid_t pid)
+/* As in bpf/emit.bpf.h. */
+#define HINT(tgid, role) ((uint32_t)(tgid) << 2 | (uint32_t)(role))
+#define HINT_SHARED 3u
+
+/* Says of all traced processes whose ids agree with this one modulo the hints what the programs are to know without the map. */
+static void update_hint(struct tailor_kernel *kernel, pid_t pid)
 {
-	return &kernel->bpf->bss->traced_hint[(size_t)pid % sizeof(kernel->bpf->bss->traced_hint)];
+	size_t hints = sizeof(kernel->bpf->bss->traced_hint) / sizeof(kernel->bpf->bss->traced_hint[0]);
+	uint32_t hint = 0;
+
+	for (size_t i = 0; i < kernel->traced_count; i++) {
+		if ((size_t)kernel->traced[i].pid % hints != (size_t)pid % hints)
+			continue;
+		hint = hint ? HINT_SHARED : HINT(kernel->traced[i].pid, kernel->traced[i].role);
+	}
+	__atomic_store_n(&kernel->bpf->bss->traced_hint[(size_t)pid % hints], hint, __ATOMIC_RELEASE);
 }
 
 int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_traced_role role)
@@ -364,11 +379,13 @@ int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_tra
 	pthread_mutex_lock(&kernel->lock);
 	result = bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.traced), &key, &value, BPF_ANY) == 0 ? 0 : -errno;
 	if (result == 0) {
-		for (i = 0; i < kernel->traced_count && kernel->traced[i] != pid; i++)
+		for (i = 0; i < kernel->traced_count && kernel->traced[i].pid != pid; i++)
 			;
 		if (i == kernel->traced_count)
-			kernel->traced[kernel->traced_count++] = pid; /* the map has as many entries as this array */
-		__atomic_store_n(hint_of(kernel, pid), 1, __ATOMIC_RELEASE);
+			kernel->traced_count++; /* the map has as many entries as this array */
+		kernel->traced[i].pid = pid;
+		kernel->traced[i].role = role;
+		update_hint(kernel, pid);
 	}
 	pthread_mutex_unlock(&kernel->lock);
 	return result;
@@ -377,21 +394,19 @@ int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_tra
 int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
 {
 	uint32_t key = (uint32_t)pid;
-	uint8_t hint = 0;
-	size_t i;
 	int result;
 
 	pthread_mutex_lock(&kernel->lock);
 	result = bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.traced), &key) == 0 || errno == ENOENT ? 0 : -errno;
 	if (result == 0) {
-		for (i = 0; i < kernel->traced_count; i++) {
-			if (kernel->traced[i] == pid)
-				kernel->traced[i] = kernel->traced[--kernel->traced_count];
-			if (i < kernel->traced_count && hint_of(kernel, kernel->traced[i]) == hint_of(kernel, pid))
-				hint = 1;
+		for (size_t i = 0; i < kernel->traced_count; i++) {
+			if (kernel->traced[i].pid != pid)
+				continue;
+			kernel->traced[i] = kernel->traced[--kernel->traced_count];
+			break;
 		}
 		if (pid > 0)
-			__atomic_store_n(hint_of(kernel, pid), hint, __ATOMIC_RELEASE);
+			update_hint(kernel, pid);
 	}
 	pthread_mutex_unlock(&kernel->lock);
 	return result;

@@ -147,7 +147,11 @@ static void apply_to_attempt(struct tailor_attempt *attempt, const struct tailor
 {
 	switch ((enum tailor_event_kind)event->kind) {
 	case TAILOR_EVENT_ATTEMPT_BEGIN: attempt->begin_ns = event->time_ns; break;
-	case TAILOR_EVENT_ATTEMPT_SEND: attempt->send_ns = event->time_ns; break;
+	case TAILOR_EVENT_ATTEMPT_SEND:
+		attempt->send_ns = event->time_ns;
+		if (event->arg[1])
+			attempt->begin_ns = event->time_ns;
+		break;
 	case TAILOR_EVENT_ATTEMPT_SENT: attempt->sent_ns = event->time_ns; break;
 	case TAILOR_EVENT_RESPONSE_BEGIN: attempt->response_begin_ns = event->time_ns; break;
 	case TAILOR_EVENT_RESPONSE_END: attempt->response_end_ns = event->time_ns; break;

@@ -6,6 +6,8 @@
 #include "base/clock.h"
 
 #define PENDING_NS_MAX TAILOR_NS_PER_MS
+/* The slots were last written by another CPU; what is read soon may already be on its way. */
+#define PREFETCH_SLOTS 12
 
 void tailor_tail_open(struct tailor_tail *tail, const struct tailor_channel *channel, int from_start)
 {
@@ -47,6 +49,7 @@ int tailor_tail_next(struct tailor_tail *tail, uint64_t now_ns, struct tailor_ev
 			tail->gap += end - slots - tail->position;
 			tail->position = end - slots;
 		}
+		__builtin_prefetch(&tail->channel.slots[(tail->position + PREFETCH_SLOTS) & tail->channel.mask]);
 		result = tailor_channel_read(&tail->channel, tail->position, ret_event);
 		if (result == TAILOR_READ_PENDING) {
 			if (tail->pending_since_ns == 0)

@@ -13,13 +13,105 @@ struct key {
 	uint8_t woke;
 };
 
-static int by_thread(const void *a, const void *b)
-{
-	const struct key *left = a, *right = b;
+/* The threads that the keys are of, found by hash: a window has many events of few threads. */
+struct group {
+	uint32_t tid;
+	uint32_t count;
+	uint32_t first; /* where its keys begin when they are grouped */
+};
 
-	if (left->tid != right->tid)
-		return left->tid < right->tid ? -1 : 1;
-	return (left->event > right->event) - (left->event < right->event);
+struct groups {
+	struct group *list;
+	uint32_t *table; /* index in list + 1, 0: free; linear probing, at most half full */
+	size_t count, mask;
+};
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct group *left = a, *right = b;
+
+	return (left->tid > right->tid) - (left->tid < right->tid);
+}
+
+static uint32_t *place_of(const struct groups *groups, uint32_t tid)
+{
+	size_t i = (size_t)((tid * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & groups->mask;
+
+	while (groups->table[i] && groups->list[groups->table[i] - 1].tid != tid)
+		i = (i + 1) & groups->mask;
+	return &groups->table[i];
+}
+
+static void enter_all(struct groups *groups)
+{
+	memset(groups->table, 0, (groups->mask + 1) * sizeof(*groups->table));
+	for (size_t i = 0; i < groups->count; i++)
+		*place_of(groups, groups->list[i].tid) = (uint32_t)i + 1;
+}
+
+static int grow(struct groups *groups)
+{
+	size_t entries = groups->table ? 2 * (groups->mask + 1) : 256;
+	uint32_t *table = realloc(groups->table, entries * sizeof(*table));
+	struct group *list;
+
+	if (!table)
+		return -ENOMEM;
+	groups->table = table;
+	list = realloc(groups->list, entries / 2 * sizeof(*list));
+	if (!list)
+		return -ENOMEM;
+	groups->list = list;
+	groups->mask = entries - 1;
+	enter_all(groups);
+	return 0;
+}
+
+/* Counts the keys of each thread, and leaves the threads ordered by tid with where their keys begin. */
+static int find_groups(struct groups *groups, const struct key *keys, size_t count)
+{
+	uint32_t first = 0;
+
+	if (grow(groups))
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++) {
+		uint32_t *place = place_of(groups, keys[i].tid);
+
+		if (!*place) {
+			if (groups->count == (groups->mask + 1) / 2) {
+				if (grow(groups))
+					return -ENOMEM;
+				place = place_of(groups, keys[i].tid);
+			}
+			groups->list[groups->count++] = (struct group){.tid = keys[i].tid};
+			*place = (uint32_t)groups->count;
+		}
+		groups->list[*place - 1].count++;
+	}
+	if (groups->count > 1)
+		qsort(groups->list, groups->count, sizeof(*groups->list), by_tid);
+	enter_all(groups);
+	for (size_t i = 0; i < groups->count; i++) {
+		groups->list[i].first = first;
+		first += groups->list[i].count;
+	}
+	return 0;
+}
+
+/* Orders the keys by thread; those of a thread stay in the order of events. */
+static int group_by_thread(const struct key *keys, size_t count, struct key *ret_grouped, size_t *ret_threads)
+{
+	struct groups groups = {0};
+	int error = find_groups(&groups, keys, count);
+
+	if (!error) {
+		for (size_t i = 0; i < count; i++)
+			ret_grouped[groups.list[*place_of(&groups, keys[i].tid) - 1].first++] = keys[i];
+		*ret_threads = groups.count;
+	}
+	free(groups.list);
+	free(groups.table);
+	return error;
 }
 
 /* TCP_TRANSMIT and TCP_RETRANSMIT are left out on purpose: their task is whoever happened to run. */
@@ -52,8 +144,6 @@ static size_t collect_keys(const struct tailor_window *window, struct key *keys)
 		if (event->kind == TAILOR_EVENT_WAKEUP && waker != 0 && waker != event->tid)
 			keys[count++] = (struct key){waker, TAILOR_TASK_PID(event->arg[0]), (uint32_t)i, 1};
 	}
-	if (count > 0)
-		qsort(keys, count, sizeof(*keys), by_thread);
 	return count;
 }
 
@@ -87,32 +177,33 @@ static void fill_thread(struct thread_index *index, struct thread_events *thread
 
 int thread_index_build(struct thread_index *index, const struct tailor_window *window)
 {
-	struct key *keys;
+	struct key *keys, *grouped;
 	size_t count, threads = 0;
+	int error;
 
 	*index = (struct thread_index){.window = window};
 	if (window->event_count >= UINT32_MAX / 2)
 		return -E2BIG;
-	keys = calloc(2 * window->event_count + 1, sizeof(*keys));
+	/* The keys as they come, then grouped. */
+	keys = malloc((4 * window->event_count + 1) * sizeof(*keys));
 	if (!keys)
 		return -ENOMEM;
+	grouped = keys + 2 * window->event_count;
 	count = collect_keys(window, keys);
-	for (size_t i = 0; i < count; i++)
-		threads += i == 0 || keys[i].tid != keys[i - 1].tid;
-	index->entries = calloc(count + 1, sizeof(*index->entries));
-	index->threads = calloc(threads + 1, sizeof(*index->threads));
-	if (!index->entries || !index->threads) {
-		free(keys);
-		return -ENOMEM;
+	error = group_by_thread(keys, count, grouped, &threads);
+	if (!error) {
+		index->entries = malloc((count + 1) * sizeof(*index->entries));
+		index->threads = malloc((threads + 1) * sizeof(*index->threads));
+		error = index->entries && index->threads ? 0 : -ENOMEM;
 	}
-	for (size_t first = 0, next; first < count; first = next) {
-		for (next = first + 1; next < count && keys[next].tid == keys[first].tid; next++)
+	for (size_t first = 0, next; !error && first < count; first = next) {
+		for (next = first + 1; next < count && grouped[next].tid == grouped[first].tid; next++)
 			;
-		fill_thread(index, &index->threads[index->thread_count++], &keys[first], next - first,
+		fill_thread(index, &index->threads[index->thread_count++], &grouped[first], next - first,
 		            &index->entries[first]);
 	}
 	free(keys);
-	return 0;
+	return error;
 }
 
 void thread_index_free(struct thread_index *index)

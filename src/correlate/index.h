@@ -32,7 +32,7 @@ struct thread_index {
 	size_t thread_count;
 };
 
-/* O(n log n). Returns 0, -ENOMEM, or -E2BIG for 2^31 events and more. Freed by thread_index_free(), also after an
+/* O(n) in events. Returns 0, -ENOMEM, or -E2BIG for 2^31 events and more. Freed by thread_index_free(), also after an
  * error. */
 int thread_index_build(struct thread_index *index, const struct tailor_window *window);
 void thread_index_free(struct thread_index *index);

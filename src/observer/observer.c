@@ -18,8 +18,10 @@
 #include "collect/text.h"
 #include "collect/threads.h"
 #include "correlate/correlate.h"
+#include "observer/budget.h"
 #include "observer/latency.h"
 #include "observer/presence.h"
+#include "observer/queue.h"
 
 /* How often the request channels are looked at. A worker's channel must hold what is served in this time. */
 #define POLL_NS (20 * TAILOR_NS_PER_MS)
@@ -31,14 +33,16 @@
 /* A collection may have begun long before the request that it delays. */
 #define JVM_BEFORE_NS (10 * TAILOR_NS_PER_S)
 #define QUEUE_MAX 4096
+/* CPU time for timelines, in ns: a second's, and what a burst may take at once. */
+#define BUDGET_NS (20 * TAILOR_NS_PER_MS)
+#define BURST_NS (100 * TAILOR_NS_PER_MS)
+/* A timeline's cost as long as none is known: a guess on the safe side. */
+#define COST_NS (10 * TAILOR_NS_PER_MS)
+/* Requests explained before it is looked again at what is left. */
+#define TOGETHER_MAX 32
+#define BASELINE_PER_S 10
 #define SCAN_NS TAILOR_NS_PER_S
 #define NICE 10
-
-struct queued {
-	struct tailor_record record;
-	size_t worker;
-	enum tailor_why_kept kept;
-};
 
 /* A server's JVM: the mapping outlives the JVM until another one takes its place. */
 struct watched {
@@ -64,10 +68,13 @@ struct tailor_observer {
 	struct tailor_requests *requests;
 	struct tailor_harvest harvest;
 	struct tailor_source *sources; /* kernel channels first, JVMs behind */
-	struct queued *queue;
+	struct tailor_queued *queue;
 	size_t queued;
+	struct tailor_budget cpu, baseline_rate;
+	double cost_ns; /* of a timeline, about */
+	uint64_t omitted; /* slow requests that were only counted since the last timeline stored */
 
-	atomic_uint_fast64_t ended, slow, stored, not_stored, windows_with_loss, events_lost;
+	atomic_uint_fast64_t ended, slow, stored, baseline, not_stored, over_budget, windows_with_loss, events_lost;
 	atomic_int store_error, access_log_error;
 	struct tailor_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 };
@@ -95,6 +102,22 @@ static void log_access(struct tailor_observer *observer, const struct tailor_rec
 	tailor_accesslog_add(observer->options.access_log, &named, wall_of(record->request.begin_ns));
 }
 
+/* Slow requests that get no timeline. */
+static void omit(struct tailor_observer *observer, atomic_uint_fast64_t *why, uint64_t requests)
+{
+	atomic_fetch_add_explicit(why, requests, memory_order_relaxed);
+	observer->omitted += requests;
+}
+
+static int draw_baseline(struct tailor_observer *observer, uint64_t now_ns)
+{
+	tailor_budget_fill(&observer->baseline_rate, now_ns);
+	if (observer->baseline_rate.left < 1)
+		return 0;
+	tailor_budget_spend(&observer->baseline_rate, 1);
+	return 1;
+}
+
 static void on_ended(void *context, size_t worker, const struct tailor_record *record)
 {
 	struct tailor_observer *observer = context;
@@ -110,11 +133,14 @@ static void on_ended(void *context, size_t worker, const struct tailor_record *r
 		return;
 	if (verdict == TAILOR_SLOW_KEEP)
 		atomic_fetch_add_explicit(&observer->slow, 1, memory_order_relaxed);
+	else if (!draw_baseline(observer, request->end_ns))
+		return;
 	if (observer->queued == QUEUE_MAX) {
-		atomic_fetch_add_explicit(&observer->not_stored, 1, memory_order_relaxed);
+		if (verdict == TAILOR_SLOW_KEEP)
+			omit(observer, &observer->not_stored, 1);
 		return;
 	}
-	observer->queue[observer->queued++] = (struct queued){
+	observer->queue[observer->queued++] = (struct tailor_queued){
 		.record = *record,
 		.worker = worker,
 		.kept = verdict == TAILOR_SLOW_KEEP ? TAILOR_KEPT_SLOW : TAILOR_KEPT_BASELINE,
@@ -223,14 +249,14 @@ static uint32_t describe_servers(const struct tailor_observer *observer, const s
 	return missing;
 }
 
-/* Reads the request's window and explains it. Under the lock. */
-static int make_timeline(struct tailor_observer *observer, struct queued *queued, struct tailor_timeline *ret_timeline)
+/* Explains a request from what the harvest at hand has of it. Under the lock. */
+static int make_timeline(struct tailor_observer *observer, struct tailor_queued *queued, struct tailor_timeline *ret_timeline)
 {
 	struct tailor_window_server servers[TAILOR_OBSERVER_SERVERS_MAX] = {0};
 	struct tailor_request *request = &queued->record.request;
 	struct tailor_loss request_loss = tailor_requests_last_loss(observer->requests, queued->worker);
 	struct tailor_window window = {.servers = servers, .server_count = observer->options.servers};
-	int error = tailor_harvest_read(&observer->harvest, observer->sources, list_sources(observer), request->begin_ns, request->end_ns + SETTLE_NS);
+	int error = tailor_harvest_cut(&observer->harvest, request->begin_ns, request->end_ns + SETTLE_NS);
 
 	if (error)
 		return error;
@@ -256,7 +282,7 @@ static int make_timeline(struct tailor_observer *observer, struct queued *queued
 }
 
 /* The lock is not held while the disk is written to: whoever tells us that a JVM has gone must not wait for that. */
-static int store_timeline(struct tailor_observer *observer, struct queued *queued)
+static int store_timeline(struct tailor_observer *observer, struct tailor_queued *queued)
 {
 	struct tailor_timeline timeline;
 	int error;
@@ -268,9 +294,75 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
 		return error;
 	if (timeline.loss_count)
 		atomic_fetch_add_explicit(&observer->windows_with_loss, 1, memory_order_relaxed);
+	timeline.omitted = observer->omitted;
 	error = tailor_store_append(observer->options.store, &timeline);
+	if (!error)
+		observer->omitted = 0;
 	tailor_timeline_free(&timeline);
 	return error;
+}
+
+static void count_stored(struct tailor_observer *observer, const struct tailor_queued *queued, int error)
+{
+	int slow = queued->kept == TAILOR_KEPT_SLOW;
+
+	atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
+	if (error && slow)
+		omit(observer, &observer->not_stored, 1);
+	else if (!error)
+		atomic_fetch_add_explicit(slow ? &observer->stored : &observer->baseline, 1, memory_order_relaxed);
+}
+
+/* Makes timelines of these requests; what overlaps in time is read once. */
+static void explain(struct tailor_observer *observer, struct tailor_queued *queue, size_t count)
+{
+	size_t together;
+
+	tailor_queue_by_begin(queue, count);
+	for (; count > 0; queue += together, count -= together) {
+		uint64_t end_ns;
+		int error;
+
+		together = tailor_queue_overlap(queue, count, BEFORE_NS, SETTLE_NS, &end_ns);
+		pthread_mutex_lock(&observer->lock);
+		error = tailor_harvest_read(&observer->harvest, observer->sources, list_sources(observer), queue[0].record.request.begin_ns,
+		                            end_ns);
+		pthread_mutex_unlock(&observer->lock);
+		for (size_t i = 0; i < together; i++)
+			count_stored(observer, &queue[i], error ? error : store_timeline(observer, &queue[i]));
+	}
+}
+
+static uint64_t cpu_time_ns(void)
+{
+	struct timespec time;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+	return (uint64_t)time.tv_sec * TAILOR_NS_PER_S + (uint64_t)time.tv_nsec;
+}
+
+/* Explains as many as the budget allows, the first first. Returns how many; *ret_late says whether it was time that ran out. */
+static size_t explain_within_budget(struct tailor_observer *observer, size_t count, uint64_t now_ns, int *ret_late)
+{
+	size_t done = 0;
+
+	tailor_budget_fill(&observer->cpu, now_ns);
+	*ret_late = 0;
+	while (done < count && !*ret_late) {
+		size_t left = count - done < TOGETHER_MAX ? count - done : TOGETHER_MAX;
+		size_t next = tailor_budget_allows(&observer->cpu, observer->cost_ns, left);
+		uint64_t before_ns = cpu_time_ns(), spent_ns;
+
+		if (next == 0)
+			break;
+		explain(observer, observer->queue + done, next);
+		done += next;
+		spent_ns = cpu_time_ns() - before_ns;
+		tailor_budget_spend(&observer->cpu, (double)spent_ns);
+		observer->cost_ns = (observer->cost_ns + (double)spent_ns / (double)next) / 2;
+		*ret_late = tailor_clock_ns() - now_ns > POLL_NS;
+	}
+	return done;
 }
 
 /*
@@ -279,28 +371,22 @@ static int store_timeline(struct tailor_observer *observer, struct queued *queue
  */
 static int work_queue(struct tailor_observer *observer, uint64_t now_ns)
 {
-	size_t kept = 0;
-	int late = 0;
+	size_t settled = tailor_queue_settle(observer->queue, observer->queued, now_ns - SETTLE_NS), done;
+	int late;
 
-	for (size_t i = 0; i < observer->queued; i++) {
-		int error;
-
-		if (late || observer->queue[i].record.request.end_ns + SETTLE_NS > now_ns) {
-			observer->queue[kept++] = observer->queue[i];
-			continue;
+	if (settled == 0)
+		return 0;
+	done = explain_within_budget(observer, settled, now_ns, &late);
+	if (!late) {
+		for (size_t i = done; i < settled; i++) {
+			if (observer->queue[i].kept == TAILOR_KEPT_SLOW)
+				omit(observer, &observer->over_budget, 1);
 		}
-		late = tailor_clock_ns() - now_ns > POLL_NS;
-		error = store_timeline(observer, &observer->queue[i]);
-		if (error) {
-			atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
-			atomic_fetch_add_explicit(&observer->not_stored, 1, memory_order_relaxed);
-		} else {
-			atomic_store_explicit(&observer->store_error, 0, memory_order_relaxed);
-			atomic_fetch_add_explicit(&observer->stored, 1, memory_order_relaxed);
-		}
+		done = settled;
 	}
-	observer->queued = kept;
-	return late;
+	observer->queued -= done;
+	memmove(observer->queue, observer->queue + done, observer->queued * sizeof(*observer->queue));
+	return late && done < settled;
 }
 
 static void count_losses(struct tailor_observer *observer)
@@ -382,6 +468,9 @@ int tailor_observer_start(const struct tailor_observer_options *options, struct 
 	observer->options = *options;
 	observer->sources = calloc(options->cpus + options->servers, sizeof(*observer->sources));
 	observer->queue = calloc(QUEUE_MAX, sizeof(*observer->queue));
+	observer->cost_ns = COST_NS;
+	tailor_budget_open(&observer->cpu, BUDGET_NS, BURST_NS, tailor_clock_ns());
+	tailor_budget_open(&observer->baseline_rate, BASELINE_PER_S, BASELINE_PER_S, tailor_clock_ns());
 	error = tailor_requests_open(options->request_channels, options->workers, options->connections_max, &observer->requests);
 	if (error || !observer->sources || !observer->queue) {
 		free_observer(observer);
@@ -448,7 +537,9 @@ void tailor_observer_status(struct tailor_observer *observer, struct tailor_obse
 		.requests = atomic_load(&observer->ended),
 		.slow = atomic_load(&observer->slow),
 		.stored = atomic_load(&observer->stored),
+		.baseline = atomic_load(&observer->baseline),
 		.not_stored = atomic_load(&observer->not_stored),
+		.over_budget = atomic_load(&observer->over_budget),
 		.windows_with_loss = atomic_load(&observer->windows_with_loss),
 		.store_error = atomic_load(&observer->store_error),
 		.request_events_lost = atomic_load(&observer->events_lost),

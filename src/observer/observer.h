@@ -3,6 +3,10 @@
  * The observer: a thread of its own that follows the request channels and, when a request is worth it,
  * reads its window back out of all channels, has it correlated, and stores the timeline. Nothing on the data path
  * waits for it; what it is too late for is counted.
+ *
+ * Timelines take a fiftieth of a CPU at most, over time; a tenth of a second of it may be saved up for a burst. Beyond that slow requests,
+ * the least slow of those that ended together first, are only counted: over_budget, and in the next timeline stored. One in N
+ * ordinary requests has a timeline too, but no more than ten a second.
  */
 #ifndef TAILOR_OBSERVER_OBSERVER_H
 #define TAILOR_OBSERVER_OBSERVER_H
@@ -50,9 +54,11 @@ struct tailor_observer_latency {
 /* Counters; they only grow. */
 struct tailor_observer_status {
 	uint64_t requests;        /* ended ones seen */
-	uint64_t slow;            /* judged slow */
-	uint64_t stored;          /* timelines written, baseline included */
+	uint64_t slow;            /* judged slow; once it has settled each of them is stored, not_stored or over_budget */
+	uint64_t stored;          /* timelines of slow requests written */
+	uint64_t baseline;        /* timelines of ordinary ones written */
 	uint64_t not_stored;      /* slow, but the queue was full or the store failed */
+	uint64_t over_budget;     /* slow, but there were too many to explain them all */
 	uint64_t request_events_lost;
 	uint64_t windows_with_loss;
 	uint64_t access_log_lost; /* lines */

@@ -23,6 +23,7 @@ struct tailor_ring {
 	size_t buffers_bytes;
 	unsigned int buffer_count;
 	unsigned int buffer_bytes;
+	unsigned int buffer_headroom;
 };
 
 _Static_assert(sizeof(struct tailor_ring_deadline) == sizeof(struct __kernel_timespec),
@@ -54,8 +55,9 @@ static int buffers_open(struct tailor_ring *ring, const struct tailor_ring_optio
 		return -EINVAL;
 	ring->buffer_count = options->buffers;
 	ring->buffer_bytes = options->buffer_bytes;
+	ring->buffer_headroom = options->buffer_headroom;
 	ring->buffer_ring_bytes = options->buffers * sizeof(struct io_uring_buf);
-	ring->buffers_bytes = (size_t)options->buffers * options->buffer_bytes;
+	ring->buffers_bytes = options->buffers * ((size_t)options->buffer_headroom + options->buffer_bytes);
 	ring->buffer_ring = map_memory(ring->buffer_ring_bytes);
 	ring->buffers = map_memory(ring->buffers_bytes);
 	if (!ring->buffer_ring || !ring->buffers)
@@ -166,6 +168,7 @@ void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t to
 {
 	struct io_uring_sqe *sqe = QUEUE(ring, token, io_uring_prep_recv_multishot, fd, NULL, 0, 0);
 
+	sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	sqe->flags |= IOSQE_BUFFER_SELECT;
 	sqe->buf_group = BUFFER_GROUP;
 }
@@ -279,7 +282,7 @@ int tailor_ring_next(struct tailor_ring *ring, struct tailor_completion *ret_com
 
 void *tailor_ring_buffer(struct tailor_ring *ring, uint16_t buffer)
 {
-	return ring->buffers + (size_t)buffer * ring->buffer_bytes;
+	return ring->buffers + buffer * ((size_t)ring->buffer_headroom + ring->buffer_bytes) + ring->buffer_headroom;
 }
 
 void tailor_ring_buffer_return(struct tailor_ring *ring, uint16_t buffer)

@@ -30,6 +30,7 @@ struct tailor_ring_options {
 	unsigned int entries;       /* submission queue, power of two, for example 1024 */
 	unsigned int buffers;       /* receive buffers shared by all multishot receives, power of two; 0: none */
 	unsigned int buffer_bytes;  /* size of each */
+	unsigned int buffer_headroom; /* in front of each, for the caller: the kernel never writes there */
 };
 
 #define TAILOR_RING_MORE 1   /* the multishot operation goes on */
@@ -61,7 +62,11 @@ void tailor_ring_connect(struct tailor_ring *ring, int fd, const struct sockaddr
 void tailor_ring_receive(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token);
 /* The same for a socket that has most likely nothing to read yet: waits first, and so saves the vain attempt. */
 void tailor_ring_receive_later(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token);
-void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t token); /* into ring buffers; -ENOBUFS ends it when none is free */
+/*
+ * Receives into ring buffers, one completion a piece, until one comes without TAILOR_RING_MORE. Waits first, like
+ * tailor_ring_receive_later(). -ENOBUFS ends it when there is something to read and no buffer is free.
+ */
+void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t token);
 void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, int flags, uint64_t token); /* flags: MSG_MORE or 0; MSG_NOSIGNAL always; may be short */
 /* Sends all of it, and completes only if that fails: for few bytes, in memory that outlives the ring's operations. */
 void tailor_ring_send_whole(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, uint64_t token);
@@ -86,7 +91,8 @@ int tailor_ring_wait(struct tailor_ring *ring, uint64_t deadline_ns);
 /* Takes the next completion. Returns 1, or 0 when there is none left. */
 int tailor_ring_next(struct tailor_ring *ring, struct tailor_completion *ret_completion);
 
-/* Memory of a ring buffer (options.buffer_bytes long), and giving it back to the kernel. */
+/* Memory of a ring buffer (options.buffer_bytes long, and the headroom in front of it), and giving it back to the kernel.
+ * Until then all of it is the caller's, whatever was received. */
 void *tailor_ring_buffer(struct tailor_ring *ring, uint16_t buffer);
 void tailor_ring_buffer_return(struct tailor_ring *ring, uint16_t buffer);
 

@@ -108,6 +108,7 @@ int record_encode(const struct tailor_timeline *timeline, uint8_t **ret_record, 
 		message.join = (uint32_t)timeline->join;
 		message.server_ns = timeline->server_ns;
 		message.missing = timeline->missing;
+		message.omitted = timeline->omitted;
 		message.n_spans = timeline->span_count;
 		message.spans = span_pointers;
 		message.n_losses = timeline->loss_count;
@@ -210,6 +211,7 @@ static int decode_message(const Tailor__Pb__Timeline *message, struct tailor_tim
 	timeline->join = message->join <= TAILOR_JOIN_CERTAIN ? (enum tailor_join)message->join : TAILOR_JOIN_NONE;
 	timeline->server_ns = message->server_ns;
 	timeline->missing = message->missing;
+	timeline->omitted = message->omitted;
 	return decode_lists(message, timeline);
 }
 

@@ -329,6 +329,49 @@ static void untracing_a_process_ends_its_events(void **state)
 	ping_pong_stop(&pair);
 }
 
+/* Events of a process in a few rounds. */
+static size_t events_of(const struct ping_pong *pair, pid_t pid)
+{
+	struct recording recording;
+	size_t count = 0;
+
+	recording_begin(&recording, kernel);
+	ping_pong_rounds(pair, 20);
+	recording_end(&recording);
+	for (size_t i = 0; i < recording.count; i++)
+		count += recording.events[i].pid == (uint32_t)pid;
+	recording_free(&recording);
+	return count;
+}
+
+/* The programs' short cut has 1024 entries: ids that differ by that share one. */
+static void processes_whose_ids_share_a_hint_are_told_apart(void **state)
+{
+	struct ping_pong pair;
+	pid_t pid, neighbours[2];
+
+	(void)state;
+	ping_pong_start(&pair, 0);
+	pid = pair.ping.pid;
+	neighbours[0] = pid + (1 << 22);
+	neighbours[1] = pid + (1 << 22) + 1024;
+	assert_int_equal(tailor_kernel_trace(kernel, neighbours[0], TAILOR_TRACED_PROXY), 0);
+	assert_int_equal(events_of(&pair, pid), 0); /* a neighbour alone is no reason */
+	assert_int_equal(tailor_kernel_trace(kernel, neighbours[1], TAILOR_TRACED_SERVER), 0);
+	assert_int_equal(events_of(&pair, pid), 0); /* nor are two */
+	assert_int_equal(tailor_kernel_trace(kernel, pid, TAILOR_TRACED_SERVER), 0);
+	assert_true(events_of(&pair, pid) > 0);
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(tailor_kernel_untrace(kernel, neighbours[i]), 0);
+		assert_true(events_of(&pair, pid) > 0);
+	}
+	assert_int_equal(tailor_kernel_trace(kernel, neighbours[0], TAILOR_TRACED_PROXY), 0);
+	assert_int_equal(tailor_kernel_untrace(kernel, pid), 0);
+	assert_int_equal(events_of(&pair, pid), 0);
+	assert_int_equal(tailor_kernel_untrace(kernel, neighbours[0]), 0);
+	ping_pong_stop(&pair);
+}
+
 /* 256 fit; ids that no process has are as good as any. */
 static void more_processes_than_fit_are_refused_and_leave_room_again(void **state)
 {
@@ -353,6 +396,7 @@ int main(void)
 		cmocka_unit_test(a_new_thread_of_a_traced_process_is_traced_and_was_woken_by_its_creator),
 		cmocka_unit_test(the_first_touch_of_memory_shows_as_a_page_fault_with_its_address),
 		cmocka_unit_test(untracing_a_process_ends_its_events),
+		cmocka_unit_test(processes_whose_ids_share_a_hint_are_told_apart),
 		cmocka_unit_test(more_processes_than_fit_are_refused_and_leave_room_again),
 	};
 	int failed;

@@ -402,7 +402,7 @@ def a_dead_kept_connection_is_made_good_for_a_get_only():
         for _ in range(5):
             client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
             assert client.response().status == 200
-        reasons = [event.reason for event in proxy.events() if event.kind == ATTEMPT_BEGIN]
+        reasons = [event.reason for event in proxy.events() if event.begins]
         assert reasons == [0] + [0, REASON_CLOSED] * 4, reasons
         client.send(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx")
         assert client.response().status == 502

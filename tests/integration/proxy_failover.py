@@ -77,7 +77,7 @@ def a_request_in_flight_moves_and_the_first_answer_wins():
         client.socket.close()
         events = check_events(pair.proxy.events())
         own = next(own for own in events.values() if own[1].text == "GET /gated")
-        assert [(event.number, event.server, event.reason) for event in own if event.kind == ATTEMPT_BEGIN] == \
+        assert [(event.number, event.server, event.reason) for event in own if event.begins] == \
             [(0, 0, 0), (1, 1, REASON_GC)]
         assert [(event.number, event.arg[1]) for event in own if event.kind == ATTEMPT_END] == [(0, LOST)]
         assert own[-1].arg[2] == 1 << 24 | 1 << 16 | REASON_GC
@@ -307,9 +307,9 @@ def a_refused_connection_goes_to_the_other_server():
             response = proxy.get("/a", method, f"Content-Length: {len(body)}\r\n", body)
             assert response.body == b"hello /a", response.status
         own = list(check_events(proxy.events()).values())
-        assert [(event.server, event.reason) for event in own[0] if event.kind == ATTEMPT_BEGIN] == [(0, 0), (1, REASON_CONNECT)]
+        assert [(event.server, event.reason) for event in own[0] if event.begins] == [(0, 0), (1, REASON_CONNECT)]
         # Down for a while: the second request does not even try.
-        assert [(event.server, event.reason) for event in own[1] if event.kind == ATTEMPT_BEGIN] == [(1, 0)]
+        assert [(event.server, event.reason) for event in own[1] if event.begins] == [(1, 0)]
         assert proxy.status()["server"][0]["connect_failures"] == 1
         revived = Backend(lambda r, c: ok(b"revived"), port=closed.port)
         until(lambda: proxy.get().body == b"revived", "it is tried again")
@@ -375,7 +375,7 @@ def an_idle_worker_sees_a_pause_within_a_moment():
             pair.proxy.command("pause 0")
             pair.arrives(1, count + 1)
             delays += [event.time - begin for event in map(Event, pair.proxy.command("events"))
-                       if event.kind == ATTEMPT_BEGIN and event.reason == REASON_GC]
+                       if event.begins and event.reason == REASON_GC]
             pair.gate[1].set()
             assert client.response().body == b"1"
             client.socket.close()

@@ -28,6 +28,8 @@ class Event:
         self.arg = [int(part) for part in parts[6:9]]
         self.text = parts[9]
         self.number, self.server, self.reason = self.extra >> 24, self.extra >> 16 & 255, self.extra & 65535
+        # On an idle connection an attempt begins with its send.
+        self.begins = self.kind == ATTEMPT_BEGIN or (self.kind == ATTEMPT_SEND and self.arg[1] == 1)
 
     def __repr__(self):
         return f"<{self.kind} {self.request} extra={self.extra:#x} arg={self.arg} {self.text}>"
@@ -330,7 +332,7 @@ def check_events(events, early=False):
         assert kinds.count(BEGIN) == 1 and kinds.count(END) == 1 and kinds.count(REPLY_BEGIN) <= 1, own
         assert all(a.time <= b.time for a, b in zip(own, own[1:])), own
         assert all(event.pid and event.tid for event in own), own
-        numbers = [event.number for event in own if event.kind == ATTEMPT_BEGIN]
+        numbers = [event.number for event in own if event.begins]
         assert numbers == list(range(len(numbers))), own
         for number in numbers:
             steps = [event.kind for event in own if ATTEMPT_BEGIN <= event.kind <= ATTEMPT_END and event.number == number]

@@ -153,7 +153,7 @@ async def storm(workers, seed, clients):
         events = check_events(proxy.events())
         assert set(events) == set(results), "a request's events carry the id that its client saw"
         assert all(own[-1].arg[1] == DONE for own in events.values())
-        moved = sum(any(e.kind == ATTEMPT_BEGIN and e.reason == REASON_GC for e in own) for own in events.values())
+        moved = sum(any(e.begins and e.reason == REASON_GC for e in own) for own in events.values())
         assert status["failed_over"] == moved and moved > 0, (status, moved)
         assert status["requests"] == len(results) == proxy.status()["requests"], status
         assert all(tag[2] in events for tag in proxy.tags().values()), "a tag names no request"

@@ -10,14 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "asan.h"
+#include "fake_buffers.h"
 #include "kernel.h"
-
-#if defined(__SANITIZE_ADDRESS__)
-#include <sanitizer/asan_interface.h>
-#else
-#define ASAN_POISON_MEMORY_REGION(memory, bytes) ((void)(memory), (void)(bytes))
-#define ASAN_UNPOISON_MEMORY_REGION(memory, bytes) ((void)(memory), (void)(bytes))
-#endif
 
 #define SLOT_NONE UINT32_MAX
 /* What is always compared of an operation's memory; all of it now and then. */
@@ -48,16 +43,20 @@ struct operation {
 	size_t bytes, guarded;
 	uint64_t hash;
 	uint16_t connect_port;
+	bool multishot;
 	bool submitted;
 	bool trying; /* try() is on its way */
 	bool done;   /* has its result, the completion is on its way */
 	int result;
+	uint32_t flags; /* of the completion */
+	uint16_t buffer;
 };
 
 struct tailor_ring {
 	struct fiber *fiber;
 	struct operation *active;
 	struct operation *queue, **queue_end;
+	struct fake_buffers buffers;
 	struct tailor_completion *completions; /* a circle */
 	unsigned int first, count, size, ready;
 	/* By slot: generations below this one are over. */
@@ -72,24 +71,30 @@ static struct operation *free_operations;
 static uint64_t next_serial;
 
 static void try(void *object, uint64_t serial);
+static void try_receive(struct operation *operation, struct wire *wire);
 
 int tailor_ring_open(const struct tailor_ring_options *options, struct tailor_ring **ret_ring)
 {
 	struct tailor_ring *ring = calloc(1, sizeof(*ring));
 
-	(void)options;
 	world_check(ring, "out of memory");
+	fake_buffers_open(&ring->buffers, options->buffers, options->buffer_bytes, options->buffer_headroom);
 	ring->fiber = fiber_current();
 	ring->queue_end = &ring->queue;
 	*ret_ring = ring;
 	return 0;
 }
 
+static bool writes(enum operation_kind kind)
+{
+	return kind == RECEIVE || kind == READ;
+}
+
 static void release(struct operation *operation)
 {
 	struct tailor_ring *ring = operation->ring;
 
-	if (operation->kind == RECEIVE || operation->kind == READ)
+	if (writes(operation->kind) && operation->memory)
 		ASAN_UNPOISON_MEMORY_REGION(operation->memory, operation->bytes);
 	if (operation->previous)
 		operation->previous->next = operation->next;
@@ -105,6 +110,8 @@ static void release(struct operation *operation)
 
 void tailor_ring_close(struct tailor_ring *ring)
 {
+	struct tailor_completion completion;
+
 	if (!ring)
 		return;
 	while (ring->active) {
@@ -117,6 +124,9 @@ void tailor_ring_close(struct tailor_ring *ring)
 			operation->descriptor->waiting = NULL;
 		release(operation);
 	}
+	while (tailor_ring_next(ring, &completion))
+		world_check(!(completion.flags & TAILOR_RING_BUFFER), "a worker ends before it has taken a buffer");
+	fake_buffers_close(&ring->buffers);
 	free(ring->completions);
 	free(ring->closed_generation);
 	free(ring);
@@ -154,11 +164,6 @@ static void check_close(struct tailor_ring *ring, uint64_t token)
 		ring->closed_slots = slots;
 	}
 	ring->closed_generation[slot] = TAILOR_TOKEN_GENERATION(token) + 1;
-}
-
-static bool writes(enum operation_kind kind)
-{
-	return kind == RECEIVE || kind == READ;
 }
 
 static void check_memory(const struct tailor_ring *ring, const struct operation *operation)
@@ -255,6 +260,22 @@ void tailor_ring_receive_later(struct tailor_ring *ring, int fd, void *memory, s
 	(void)queue_memory(ring, RECEIVE, fd, memory, bytes, token);
 }
 
+void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t token)
+{
+	queue(ring, RECEIVE, fd, token)->multishot = true;
+}
+
+void *tailor_ring_buffer(struct tailor_ring *ring, uint16_t buffer)
+{
+	return fake_buffers_memory(&ring->buffers, buffer);
+}
+
+void tailor_ring_buffer_return(struct tailor_ring *ring, uint16_t buffer)
+{
+	world_check(fiber_current() == ring->fiber, "a buffer is given back by another thread than the ring's");
+	fake_buffers_return(&ring->buffers, buffer);
+}
+
 void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, int flags, uint64_t token)
 {
 	(void)flags;
@@ -283,7 +304,7 @@ void tailor_ring_cancel(struct tailor_ring *ring, uint64_t target, uint64_t toke
 	ring_cancels++;
 }
 
-static void push(struct tailor_ring *ring, uint64_t token, int result, uint32_t flags)
+static void push(struct tailor_ring *ring, uint64_t token, int result, uint32_t flags, uint16_t buffer)
 {
 	if (ring->count == ring->size) {
 		unsigned int size = ring->size ? 2 * ring->size : 64;
@@ -298,7 +319,10 @@ static void push(struct tailor_ring *ring, uint64_t token, int result, uint32_t 
 		ring->size = size;
 	}
 	ring->completions[(ring->first + ring->count++) % ring->size] =
-	        (struct tailor_completion){.token = token, .result = result, .flags = flags};
+	        (struct tailor_completion){
+	                .token = token, .result = result, .flags = flags, .buffer = buffer};
+	if (flags & TAILOR_RING_BUFFER)
+		fake_buffers_deliver(&ring->buffers, buffer);
 	/* At times the worker's thread gets no CPU. */
 	fiber_wake(ring->fiber, world_chance(5) ? world_between(1, 20) * MS : world_between(1, 10) * US);
 }
@@ -310,12 +334,12 @@ static void deliver(void *object, uint64_t serial)
 
 	if (operation->serial != serial)
 		return;
-	if (writes(operation->kind))
+	if (writes(operation->kind) && operation->memory)
 		ASAN_UNPOISON_MEMORY_REGION(operation->memory, operation->bytes);
 	if (operation->memory)
 		world_check(world_hash(operation->memory, operation->guarded) == operation->hash,
 		            "somebody wrote into memory that a %s still had", operation_names[operation->kind]);
-	push(operation->ring, operation->token, operation->result, 0);
+	push(operation->ring, operation->token, operation->result, operation->flags, operation->buffer);
 	release(operation);
 }
 
@@ -345,7 +369,7 @@ static void finish(struct operation *operation, int result, uint64_t delay_ns)
 	if (operation->descriptor && operation->descriptor->wire)
 		world_log("port %u: %s of %zu bytes: %d", operation->descriptor->wire->port,
 		          operation_names[operation->kind], operation->bytes, result);
-	if (writes(operation->kind)) {
+	if (writes(operation->kind) && operation->memory) {
 		ASAN_UNPOISON_MEMORY_REGION(operation->memory, operation->bytes);
 		operation->hash = world_hash(operation->memory, operation->guarded);
 		ASAN_POISON_MEMORY_REGION(operation->memory, operation->bytes);
@@ -384,6 +408,38 @@ static bool faulty(void)
 	return world.kernel_faults > 0 && world_below(20000) < world.kernel_faults;
 }
 
+/* Of a multishot receive. */
+static void receive_piece(struct operation *operation, struct wire *wire)
+{
+	struct tailor_ring *ring = operation->ring;
+	size_t bytes = ring->buffers.bytes;
+	uint16_t buffer;
+
+	if (!fake_buffers_take(&ring->buffers, &buffer)) {
+		finish_soon(operation, -ENOBUFS);
+		return;
+	}
+	if (world_chance(100))
+		bytes = world_between(1, world_chance(500) ? 200 : bytes);
+	bytes = wire_take(wire, fake_buffers_memory(&ring->buffers, buffer), bytes);
+	if (world_chance(20)) {
+		/* The multishot ends with a success. */
+		operation->flags = TAILOR_RING_BUFFER;
+		operation->buffer = buffer;
+		finish_soon(operation, (int)bytes);
+		return;
+	}
+	world_log("port %u: a piece of %zu bytes", wire->port, bytes);
+	push(ring, operation->token, (int)bytes, TAILOR_RING_BUFFER | TAILOR_RING_MORE, buffer);
+	/* Others may come before; or the next piece is there before anybody has looked at this one. */
+	if (wire->in.length > 0 || wire->in.fin || wire->in.reset) {
+		if (world_chance(500))
+			try_receive(operation, wire);
+		else
+			try_later(operation);
+	}
+}
+
 static void try_receive(struct operation *operation, struct wire *wire)
 {
 	size_t bytes = operation->bytes;
@@ -397,6 +453,10 @@ static void try_receive(struct operation *operation, struct wire *wire)
 	}
 	if (wire->in.length == 0) {
 		finish_soon(operation, wire->in.reset ? -ECONNRESET : 0);
+		return;
+	}
+	if (operation->multishot) {
+		receive_piece(operation, wire);
 		return;
 	}
 	if (world_chance(100))
@@ -473,7 +533,7 @@ static void try_accept(struct operation *operation)
 			finish(operation, fd, 0); /* the multishot ends with a success */
 			return;
 		}
-		push(ring, operation->token, fd, TAILOR_RING_MORE);
+		push(ring, operation->token, fd, TAILOR_RING_MORE, 0);
 	}
 }
 

@@ -169,6 +169,22 @@ static void request_ended(struct record *record, const struct tailor_event *even
 		judge_figures.held_longest_ns = world.now_ns - record->began_ns;
 }
 
+static void attempt_began(struct record *record, const struct tailor_event *event)
+{
+	unsigned int server = TAILOR_ATTEMPT_SERVER(event->extra);
+
+	record->attempts++;
+	place(record, event, true);
+	world_check(record->attempts <= world.options.replay_attempts_max, "request %u has %u attempts",
+	            record->request ? record->request->number : 0, record->attempts);
+	if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_GC) {
+		record->moved = true;
+		world_check(server_collects(1 - server, false) && !server_collects(server, true),
+		            "moved from a server that runs, or to one that has stopped");
+		moved_away[1 - server]++;
+	}
+}
+
 static void take_event(const struct tailor_event *event, const char *text)
 {
 	struct record *record = record_of(event->request);
@@ -190,19 +206,10 @@ static void take_event(const struct tailor_event *event, const char *text)
 		world_check(record->request || strncmp(text, "CONNECT ", 8) == 0, "somebody asked \"%s\"", text);
 		break;
 	}
-	case TAILOR_EVENT_ATTEMPT_BEGIN:
-		record->attempts++;
-		place(record, event, true);
-		world_check(record->attempts <= world.options.replay_attempts_max, "request %u has %u attempts",
-		            record->request ? record->request->number : 0, record->attempts);
-		if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_GC) {
-			record->moved = true;
-			world_check(server_collects(1 - server, false) && !server_collects(server, true),
-			            "moved from a server that runs, or to one that has stopped");
-			moved_away[1 - server]++;
-		}
-		break;
+	case TAILOR_EVENT_ATTEMPT_BEGIN: attempt_began(record, event); break;
 	case TAILOR_EVENT_ATTEMPT_SEND:
+		if (event->arg[1])
+			attempt_began(record, event);
 		record->sent++;
 		sent[server]++;
 		break;

@@ -49,8 +49,7 @@ static void put_failed_over(struct ring *ring, uint64_t id, uint64_t start_ns)
 	put(ring, TAILOR_EVENT_ATTEMPT_BEGIN, id, start_ns + 2, first, 0, 0, 0, NULL);
 	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 3, first, 4001, 0, 0, NULL);
 	put(ring, TAILOR_EVENT_ATTEMPT_SENT, id, start_ns + 4, first, 4001, 0, 0, NULL);
-	put(ring, TAILOR_EVENT_ATTEMPT_BEGIN, id, start_ns + 10, second, 4002, 0, 0, NULL);
-	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 11, second, 4002, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 11, second, 4002, 1, 0, NULL); /* on an idle connection */
 	put(ring, TAILOR_EVENT_ATTEMPT_SENT, id, start_ns + 12, second, 4002, 0, 0, NULL);
 	put(ring, TAILOR_EVENT_RESPONSE_BEGIN, id, start_ns + 20, second, 4002, 0, 0, NULL);
 	put(ring, TAILOR_EVENT_ATTEMPT_END, id, start_ns + 21, first, 4001, TAILOR_ATTEMPT_END_LOST, 0, NULL);
@@ -95,7 +94,10 @@ static void a_request_is_put_together_from_its_events(void **state)
 	assert_int_equal(seen.last.attempts, 2);
 	assert_int_equal(seen.last.answered, 1);
 	assert_int_equal(seen.last.attempt[0].end, TAILOR_ATTEMPT_END_LOST);
+	assert_int_equal(seen.last.attempt[0].begin_ns, 1002);
 	assert_int_equal(seen.last.attempt[0].send_ns, 1003);
+	assert_int_equal(seen.last.attempt[1].begin_ns, 1011);
+	assert_int_equal(seen.last.attempt[1].send_ns, 1011);
 	assert_int_equal(seen.last.attempt[0].response_begin_ns, 0);
 	assert_int_equal(seen.last.attempt[1].server, 1);
 	assert_int_equal(seen.last.attempt[1].port, 4002);
@@ -307,6 +309,141 @@ static void a_harvest_of_nothing_is_empty(void **state)
 	tailor_harvest_free(&harvest);
 }
 
+#define RANDOM_SLOTS 8192
+#define RANDOM_SOURCES 4
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state % below;
+}
+
+/* A channel of its own length, rate and faults: times out of order by less than a millisecond, texts, positions never published. */
+static struct tailor_channel random_channel(uint64_t *state, uint64_t until_ns)
+{
+	struct tailor_channel_head *head = calloc(1, sizeof(*head));
+	struct tailor_event *slots = calloc(RANDOM_SLOTS, sizeof(*slots));
+	struct tailor_channel channel = {head, slots, RANDOM_SLOTS - 1};
+	uint64_t count = draw(state, 3 * RANDOM_SLOTS), step_ns = 1 + draw(state, 40000), time_ns;
+
+	assert_non_null(head);
+	assert_non_null(slots);
+	time_ns = until_ns - draw(state, 50000000) - count * step_ns / 2;
+	for (uint64_t i = 0; i < count; i++) {
+		struct tailor_event event = {.kind = TAILOR_EVENT_SWITCH_IN, .pid = 10, .tid = (uint32_t)draw(state, 9)};
+		char text[80];
+
+		time_ns += draw(state, step_ns);
+		event.time_ns = time_ns - (draw(state, 20) ? 0 : draw(state, 900000));
+		memset(text, 'a' + (int)draw(state, 26), sizeof(text));
+		if (draw(state, 500) == 0)
+			tailor_channel_reserve(head, 1 + draw(state, 40));
+		tailor_channel_write(&channel, &event, text, draw(state, 10) ? 0 : draw(state, sizeof(text)));
+	}
+	return channel;
+}
+
+static void assert_same_window(const struct tailor_harvest *cut, const struct tailor_harvest *alone)
+{
+	assert_int_equal(cut->event_count, alone->event_count);
+	for (size_t i = 0; i < alone->event_count; i++) {
+		assert_memory_equal(&cut->events[i].event, &alone->events[i].event, sizeof(alone->events[i].event));
+		assert_int_equal(cut->events[i].text == NULL, alone->events[i].text == NULL);
+		if (alone->events[i].text)
+			assert_string_equal(cut->events[i].text, alone->events[i].text);
+	}
+	assert_int_equal(cut->loss_count, alone->loss_count);
+	for (size_t i = 0; i < alone->loss_count; i++)
+		assert_memory_equal(&cut->losses[i], &alone->losses[i], sizeof(alone->losses[i]));
+}
+
+/* Every readable event of the window, and no other, in the order of time. */
+static void assert_window(const struct tailor_harvest *harvest, const struct tailor_source *sources, uint64_t from_ns, uint64_t to_ns)
+{
+	size_t expected = 0;
+
+	for (size_t i = 0; i < RANDOM_SOURCES; i++) {
+		const struct tailor_channel *channel = &sources[i].channel;
+		uint64_t end = tailor_channel_end(channel);
+
+		for (uint64_t p = end > RANDOM_SLOTS ? end - RANDOM_SLOTS : 0; p < end; p++) {
+			struct tailor_event event;
+
+			expected += tailor_channel_read(channel, p, &event) == TAILOR_READ_OK && event.kind != TAILOR_EVENT_TEXT &&
+			            event.time_ns + sources[i].before_ns >= from_ns && event.time_ns <= to_ns;
+		}
+	}
+	assert_int_equal(harvest->event_count, expected);
+	for (size_t i = 1; i < harvest->event_count; i++)
+		assert_true(harvest->events[i - 1].event.time_ns <= harvest->events[i].event.time_ns);
+}
+
+/* What is read once for many requests must give each of them the window that it would have had alone. */
+static void windows_cut_from_one_harvest_are_those_of_harvests_of_their_own(void **state)
+{
+	struct tailor_harvest together = {0}, alone = {0};
+	uint64_t random = 88172645463325252, losses = 0, events = 0;
+
+	(void)state;
+	for (int round = 0; round < 40; round++) {
+		const uint64_t now_ns = 20000000000, first_ns = now_ns - draw(&random, 200000000);
+		struct tailor_source sources[RANDOM_SOURCES] = {
+			{.name = "cpu0"}, {.name = "cpu1"}, {.name = "jvm:a", .own_pid = 10, .pid = 99}, {.name = "jvm:b"}};
+		const uint64_t before_ns[RANDOM_SOURCES] = {2000000, 2000000, 100000000, 50000000};
+		uint64_t from_ns = first_ns;
+
+		for (size_t i = 0; i < RANDOM_SOURCES; i++) {
+			sources[i].channel = random_channel(&random, now_ns);
+			sources[i].before_ns = before_ns[i];
+		}
+		assert_int_equal(tailor_harvest_read(&together, sources, RANDOM_SOURCES, first_ns, now_ns), 0);
+		assert_window(&together, sources, first_ns, now_ns);
+		for (int i = 0; i < 20 && from_ns < now_ns; i++, from_ns += draw(&random, 20000000)) {
+			uint64_t to_ns = from_ns + draw(&random, now_ns - from_ns + 1);
+
+			assert_int_equal(tailor_harvest_cut(&together, from_ns, to_ns), 0);
+			assert_int_equal(tailor_harvest_read(&alone, sources, RANDOM_SOURCES, from_ns, to_ns), 0);
+			assert_same_window(&together, &alone);
+			events += alone.event_count;
+			losses += alone.loss_count;
+		}
+		for (size_t i = 0; i < RANDOM_SOURCES; i++) {
+			free(sources[i].channel.head);
+			free(sources[i].channel.slots);
+		}
+	}
+	assert_true(events > 100000 && losses > 100); /* or this tested nothing */
+	tailor_harvest_free(&together);
+	tailor_harvest_free(&alone);
+}
+
+/* A channel whose writer lies about the time is no reason to work for minutes. */
+static void a_harvest_of_events_in_backward_order_ends_soon(void **state)
+{
+	struct tailor_harvest harvest = {0};
+	struct tailor_source source = {.name = "jvm:a", .before_ns = 10000000000};
+	struct tailor_channel_head head = {0};
+	const uint64_t slots = 65536;
+	uint64_t now_ns = 20000000000;
+
+	(void)state;
+	source.channel = (struct tailor_channel){&head, calloc(slots, sizeof(struct tailor_event)), slots - 1};
+	assert_non_null(source.channel.slots);
+	for (uint64_t i = 0; i < slots; i++) {
+		struct tailor_event event = {.kind = TAILOR_EVENT_GC_START, .time_ns = now_ns - i};
+
+		tailor_channel_write(&source.channel, &event, NULL, 0);
+	}
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, now_ns - 1000, now_ns), 0);
+	assert_int_equal(harvest.event_count, slots);
+	for (size_t i = 1; i < harvest.event_count; i++)
+		assert_true(harvest.events[i - 1].event.time_ns < harvest.events[i].event.time_ns);
+	free(source.channel.slots);
+	tailor_harvest_free(&harvest);
+}
+
 static void a_thread_keeps_its_newest_name(void **state)
 {
 	struct tailor_threads threads = {0};
@@ -377,6 +514,8 @@ int main(void)
 		cmocka_unit_test(a_harvest_says_what_was_overwritten_and_what_was_dropped),
 		cmocka_unit_test(a_harvest_of_nothing_is_empty),
 		cmocka_unit_test(what_was_overwritten_before_the_window_is_no_loss_of_it),
+		cmocka_unit_test(windows_cut_from_one_harvest_are_those_of_harvests_of_their_own),
+		cmocka_unit_test(a_harvest_of_events_in_backward_order_ends_soon),
 		cmocka_unit_test(a_thread_keeps_its_newest_name),
 		cmocka_unit_test(threads_that_are_gone_for_long_are_forgotten),
 		cmocka_unit_test(a_thread_id_that_passes_on_does_not_keep_the_java_name),
