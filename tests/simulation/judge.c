@@ -314,6 +314,9 @@ static void check_unanswered(const struct request *request, const struct record 
 		return;
 	if (late_port[request->wire->port])
 		return;
+	/* The response had begun, and the body went on beyond its limit. */
+	if (world.options.body_bytes_max && request->body_bytes > world.options.body_bytes_max)
+		return;
 	world_check(record, "request %u came to nothing, and nothing is known of it", request->number);
 	world_check(record->ended && record->how == TAILOR_REQUEST_END_CUT, "request %u was not answered and ended as %d",
 	            request->number, record->ended ? (int)record->how : -1);
