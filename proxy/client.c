@@ -15,6 +15,7 @@
 #include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/timeouts.h"
+#include "proxy/tunnel.h"
 
 /* How long a client that was told to close may take to do so. */
 #define DRAIN_NS (1 * TAILOR_NS_PER_S)
@@ -103,6 +104,7 @@ void client_closed(struct worker *worker, struct client *client)
 
 void client_close(struct worker *worker, struct client *client)
 {
+	tunnel_closed(worker, client);
 	client->state = CLIENT_CLOSING;
 	connection_close(worker, &client->connection);
 }
@@ -178,7 +180,7 @@ static bool next_has_begun(struct client *client)
 /* Bytes behind the current request belong to the next, which began when they were read. */
 static void note_early_bytes(struct client *client, uint64_t read_ns)
 {
-	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete && client->early_ns == 0 &&
+	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete && !client->exchange.upgrade && client->early_ns == 0 &&
 	    next_has_begun(client))
 		client->early_ns = read_ns;
 }
@@ -322,6 +324,10 @@ void client_alarm(struct worker *worker, struct client *client)
 	case TIMEOUTS_REQUEST: exchange_late(worker, client); return;
 	case TIMEOUTS_QUEUE: exchange_refuse(worker, client, 503, TAILOR_REFUSED_QUEUE_LATE); return;
 	case TIMEOUTS_PATIENCE: break;
+	}
+	if (client->exchange.tunnel && client->state == CLIENT_EXCHANGE) {
+		tunnel_idle(worker, client);
+		return;
 	}
 	switch (client->state) {
 	case CLIENT_IDLE:

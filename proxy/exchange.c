@@ -16,6 +16,7 @@
 #include "proxy/response.h"
 #include "proxy/server.h"
 #include "proxy/timeouts.h"
+#include "proxy/tunnel.h"
 #include "proxy/upstream.h"
 
 void exchange_clear(struct exchange *exchange)
@@ -163,6 +164,8 @@ static unsigned int take_piece(struct worker *worker, struct client *client)
 	memcpy(replay_forward(client) + exchange->forward_end, in->data + in->start, (size_t)taken);
 	exchange->forward_end += (uint32_t)taken;
 	in->start += (uint32_t)taken;
+	if (exchange->tunnel)
+		count_add(&worker->counters.tunnel_bytes_to_server, (uint64_t)taken);
 	return 0;
 }
 
@@ -207,7 +210,7 @@ static bool discard_sent(struct worker *worker, struct client *client)
 /* The client has said that nothing more comes, and all that came is not the whole request. */
 static bool is_broken_off(const struct client *client)
 {
-	return client->eof && !client->exchange.request_complete && input_empty(&client->in);
+	return client->eof && !client->exchange.request_complete && !client->exchange.tunnel && input_empty(&client->in);
 }
 
 static void refuse_body(struct worker *worker, struct client *client, unsigned int status)
@@ -238,15 +241,17 @@ void exchange_feed(struct worker *worker, struct client *client)
 				upstream_send(worker, exchange->attempt[i].upstream);
 		}
 	} while (discard_sent(worker, client));
-	if (is_broken_off(client))
+	if (is_broken_off(client)) {
 		exchange_client_gone(worker, client);
-	else
-		client_receive(worker, client);
+		return;
+	}
+	client_receive(worker, client);
+	tunnel_advance(worker, client);
 }
 
 static void start_attempt(struct worker *worker, struct client *client, unsigned int server)
 {
-	int ret = place_attempt(worker, client, server, TAILOR_FAILOVER_NONE, false);
+	int ret = place_attempt(worker, client, server, TAILOR_FAILOVER_NONE, client->exchange.upgrade != 0);
 
 	if (ret == -EBUSY)
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_QUEUE_FULL);
@@ -297,6 +302,8 @@ void exchange_start(struct worker *worker, struct client *client)
 	}
 	if (head->minor == 0)
 		tailor_address_format(host, &worker->options->server[server].address);
+	exchange->upgrade = (uint8_t)tunnel_asked(worker->options, head);
+	rules.upgrade = tunnel_protocol(worker->options, exchange->upgrade);
 	memcpy(rules.address, client->address, sizeof(rules.address));
 	assert(!client->forward);
 	client->forward = pool_take(&worker->forward_pool);
@@ -385,7 +392,9 @@ static void break_off(struct worker *worker, struct client *client)
 
 static void cut(struct worker *worker, struct client *client)
 {
-	count(&worker->counters.cut);
+	/* Not a tunnel: its request has had its answer. */
+	if (client->exchange.id)
+		count(&worker->counters.cut);
 	end(worker, client, TAILOR_REQUEST_END_CUT);
 	break_off(worker, client);
 }
@@ -422,7 +431,8 @@ void exchange_client_gone(struct worker *worker, struct client *client)
 {
 	if (client->state == CLIENT_HEAD || client->state == CLIENT_EXCHANGE) {
 		drop_all(worker, client, TAILOR_ATTEMPT_END_CLIENT);
-		count(&worker->counters.client_gone);
+		if (client->exchange.id)
+			count(&worker->counters.client_gone);
 		end(worker, client, TAILOR_REQUEST_END_CLIENT);
 		/* It may only have been slow, and read on later. */
 		break_off(worker, client);
@@ -435,6 +445,11 @@ static void count_refused(struct worker *worker, unsigned int refusal)
 {
 	count(&worker->counters.refused);
 	count(&worker->counters.refused_by[refusal]);
+}
+
+void exchange_told(struct worker *worker, struct client *client)
+{
+	end(worker, client, TAILOR_REQUEST_END_DONE);
 }
 
 void exchange_finish(struct worker *worker, struct client *client)
@@ -465,7 +480,7 @@ static struct failover_case describe(const struct worker *worker, const struct e
 	        .other_exists = options->servers > 1,
 	        .other_paused = options->servers > 1 && server_is_paused(worker, other),
 	        .other_down = options->servers > 1 && server_is_down(worker, other),
-	        .method_allowed = options->replay_methods & (1u << exchange->method),
+	        .method_allowed = (options->replay_methods & (1u << exchange->method)) && !exchange->upgrade,
 	        .request_complete = exchange->request_complete,
 	        .request_kept = !exchange->request_lost,
 	        .response_begun = exchange->winner >= 0,
@@ -536,7 +551,7 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream, bo
 	struct failover_verdict verdict;
 
 	/* Read whole, or also under way elsewhere: this pause costs it nothing. */
-	if (exchange->response_complete || live_attempts(exchange) > 1)
+	if (exchange->response_complete || exchange->tunnel || live_attempts(exchange) > 1)
 		return;
 	verdict = failover_judge(&c);
 	if (verdict.action != FAILOVER_REPLAY) {

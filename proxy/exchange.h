@@ -45,6 +45,9 @@ void exchange_client_gone(struct worker *worker, struct client *client);
 /* The client's socket has accepted the last byte. */
 void exchange_finish(struct worker *worker, struct client *client);
 
+/* The client has the answer after which its connection is a tunnel: the request has ended. */
+void exchange_told(struct worker *worker, struct client *client);
+
 /* A server's send has let go of the client's buffer. */
 void exchange_unheld(struct worker *worker, struct client *client);
 

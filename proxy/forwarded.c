@@ -214,6 +214,11 @@ void forwarded_put_request(struct output *output, const struct forwarded_rules *
 		put_x_forwarded(output, rules, head, host);
 	if (rules->forwarded)
 		put_forwarded(output, rules, head, host);
+	if (rules->upgrade) {
+		PUT(output, "Connection: upgrade\r\nUpgrade: ");
+		put(output, rules->upgrade, strlen(rules->upgrade));
+		PUT(output, "\r\n");
+	}
 	if (max_forwards(head, &number) && number > 0) {
 		PUT(output, "Max-Forwards: ");
 		put_number(output, number - 1);

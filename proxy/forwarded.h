@@ -15,6 +15,7 @@ struct forwarded_rules {
 	const char *via; /* this proxy's name, at most 63 bytes; NULL or "": no Via */
 	bool x_forwarded;
 	bool forwarded;
+	const char *upgrade; /* the protocol that the server is asked to change to; NULL: none */
 	uint8_t address[16]; /* the client's, as tailor_address_ip(); zeros: it has none */
 };
 

@@ -164,19 +164,25 @@ static void put_announced_length(struct output *output, const struct exchange *e
 	}
 }
 
+/* The status line and the fields that go on from one connection to the other. */
+static void put_end_to_end(struct output *output, const struct http1_head *head, const char *via)
+{
+	put_status_line(output, head);
+	for (size_t i = 0; i < head->field_count; i++) {
+		const struct http1_field *field = &head->field[i];
+
+		if (!is_own_business(head, field) && !is_id_field(field) && !forwarded_replaces_via(via, field))
+			put_field(output, field);
+	}
+	forwarded_put_via(output, via, head);
+}
+
 int head_write_response(const struct exchange *exchange, const struct http1_head *head, const char *via, char *to,
                         size_t size)
 {
 	struct output output = {.at = to, .end = to + size};
 
-	put_status_line(&output, head);
-	for (size_t i = 0; i < head->field_count; i++) {
-		const struct http1_field *field = &head->field[i];
-
-		if (!is_own_business(head, field) && !is_id_field(field) && !forwarded_replaces_via(via, field))
-			put_field(&output, field);
-	}
-	forwarded_put_via(&output, via, head);
+	put_end_to_end(&output, head, via);
 	if (exchange->reframing == REFRAME_TO_CHUNKED ||
 	    (exchange->response_framing == HTTP1_CHUNKED && exchange->reframing == REFRAME_NONE))
 		PUT(&output, "Transfer-Encoding: chunked\r\n");
@@ -197,14 +203,21 @@ int head_write_interim(const struct http1_head *head, const char *via, char *to,
 {
 	struct output output = {.at = to, .end = to + size};
 
-	put_status_line(&output, head);
-	for (size_t i = 0; i < head->field_count; i++) {
-		const struct http1_field *field = &head->field[i];
+	put_end_to_end(&output, head, via);
+	PUT(&output, "\r\n");
+	return finish(&output, to);
+}
 
-		if (!is_own_business(head, field) && !is_id_field(field) && !forwarded_replaces_via(via, field))
-			put_field(&output, field);
-	}
-	forwarded_put_via(&output, via, head);
+int head_write_switch(const struct exchange *exchange, const struct http1_head *head, const char *via, const char *protocol,
+                      char *to, size_t size)
+{
+	struct output output = {.at = to, .end = to + size};
+
+	put_end_to_end(&output, head, via);
+	PUT(&output, "Connection: upgrade\r\nUpgrade: ");
+	put(&output, protocol, strlen(protocol));
+	PUT(&output, "\r\n");
+	put_id(&output, exchange->id);
 	PUT(&output, "\r\n");
 	return finish(&output, to);
 }

@@ -25,6 +25,10 @@ int head_write_request(struct trace_source *trace, const struct http1_head *head
 int head_write_response(const struct exchange *exchange, const struct http1_head *head, const char *via, char *to,
                         size_t size);
 
+/* Writes a 101 that changes to `protocol`. Returns the length, or -ENOBUFS. */
+int head_write_switch(const struct exchange *exchange, const struct http1_head *head, const char *via, const char *protocol,
+                      char *to, size_t size);
+
 /* Writes an interim (1xx) response. Returns the length, or -ENOBUFS. */
 int head_write_interim(const struct http1_head *head, const char *via, char *to, size_t size);
 

@@ -33,6 +33,10 @@ struct tailor_proxy_options {
 	unsigned int in_flight_max;   /* requests at once on a server, all workers together; 0: no limit */
 	unsigned int queue_max;       /* requests that may wait because of it; one more is answered 503 */
 
+	/* Protocols that a client may change to, see tunnel.h. */
+	char upgrade[4][32];
+	unsigned int upgrades;
+
 	/* What servers are told about the way that requests have come, see forwarded.h. */
 	char via[64];
 	int x_forwarded;
@@ -153,6 +157,10 @@ struct tailor_proxy_status {
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	uint64_t stale_completions;
+	uint64_t tunnels;     /* connections that have changed their protocol */
+	uint64_t tunnels_idle; /* of them ended because nothing moved */
+	uint64_t tunnel_bytes_to_server, tunnel_bytes_to_client;
+	uint32_t tunnels_open;
 	uint32_t clients;     /* connections now */
 	uint32_t queued;      /* requests that wait for a place at a server now */
 	unsigned int active;  /* index of the active server */

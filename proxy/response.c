@@ -11,6 +11,7 @@
 #include "proxy/record.h"
 #include "proxy/reframe.h"
 #include "proxy/timeouts.h"
+#include "proxy/tunnel.h"
 #include "proxy/upstream.h"
 
 /* Less is cheaper to copy behind the head. */
@@ -71,6 +72,8 @@ static bool take_body(struct worker *worker, struct upstream *upstream)
 		break;
 	case HTTP1_UNTIL_CLOSE: break;
 	}
+	if (exchange->tunnel)
+		count_add(&worker->counters.tunnel_bytes_to_client, (uint64_t)taken);
 	in->body += (uint32_t)taken;
 	if (done)
 		complete(worker, upstream);
@@ -164,6 +167,32 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	advance_body(worker, upstream);
 }
 
+/* The server has agreed to another protocol. */
+static void change_protocol(struct worker *worker, struct upstream *upstream, const struct http1_head *head)
+{
+	struct client *client = upstream->client;
+	struct exchange *exchange = &client->exchange;
+	int length = head_write_switch(exchange, head, worker->options->via,
+	                               tunnel_protocol(worker->options, exchange->upgrade),
+	                               client_out(worker, client) + exchange->out_end, worker->out_bytes - exchange->out_end);
+
+	if (length < 0) {
+		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
+		return;
+	}
+	exchange->winner = (int8_t)upstream->attempt;
+	exchange->status = 101;
+	exchange->response_framing = HTTP1_UNTIL_CLOSE;
+	exchange->close = exchange->until_close = true;
+	exchange->out_end += (uint32_t)length;
+	upstream->in.start += (uint32_t)head->head_bytes;
+	upstream->in.body = upstream->in.start;
+	tunnel_begin(worker, upstream);
+	advance_body(worker, upstream);
+	/* What the client has sent already. */
+	exchange_feed(worker, client);
+}
+
 static void advance_head(struct worker *worker, struct upstream *upstream)
 {
 	struct client *client = upstream->client;
@@ -181,7 +210,11 @@ static void advance_head(struct worker *worker, struct upstream *upstream)
 			upstream_receive(worker, upstream);
 			return;
 		}
-		/* Nobody asked for another protocol: Upgrade is not forwarded. */
+		if (ret > 0 && head->status == 101 && tunnel_agreed(worker->options, client->exchange.upgrade, head)) {
+			change_protocol(worker, upstream, head);
+			return;
+		}
+		/* Nobody asked for this protocol. */
 		if (ret < 0 || head->status == 101) {
 			exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
 			return;
@@ -220,10 +253,16 @@ void response_ended(struct worker *worker, struct upstream *upstream)
 	struct client *client = upstream->client;
 	struct exchange *exchange = &client->exchange;
 
-	upstream->dirty = true;
+	upstream->dirty = !exchange->tunnel;
 	/* What came before it comes first: response_pump() will be back. */
 	if (input_waits(&upstream->in))
 		return;
+	if (exchange->tunnel && upstream->end_result == 0) {
+		/* The client may still send. */
+		upstream->ended = exchange->server_ended = true;
+		response_pump(worker, client);
+		return;
+	}
 	if (exchange->winner == (int)upstream->attempt && exchange->response_framing == HTTP1_UNTIL_CLOSE &&
 	    upstream->end_result == 0) {
 		complete(worker, upstream);
@@ -270,7 +309,8 @@ static bool take_waiting(struct worker *worker, struct upstream *upstream)
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
 		return false;
 	}
-	if (upstream->ended && !input_waits(&upstream->in) && !upstream->client->exchange.response_complete) {
+	if (upstream->ended && !input_waits(&upstream->in) && !upstream->client->exchange.response_complete &&
+	    !upstream->client->exchange.server_ended) {
 		upstream->ended = false;
 		response_ended(worker, upstream);
 		return false;
@@ -349,6 +389,8 @@ void response_pump(struct worker *worker, struct client *client)
 		upstream_receive(worker, upstream);
 	if (exchange->response_complete && !connection_has(&client->connection, OPERATION_SEND))
 		exchange_finish(worker, client);
+	else if (exchange->tunnel)
+		tunnel_advance(worker, client);
 }
 
 void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
@@ -366,5 +408,7 @@ void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
 	} else {
 		exchange->out_start += bytes;
 	}
+	if (exchange->tunnel && exchange->id && exchange->out_start == exchange->out_end)
+		exchange_told(worker, client);
 	response_pump(worker, client);
 }

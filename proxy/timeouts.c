@@ -39,6 +39,9 @@ static void set_alarm(struct worker *worker, struct client *client)
 
 void timeouts_wait(struct worker *worker, struct client *client, uint64_t after_ns)
 {
+	/* Whoever waits for whom: as long as anything moves, it lives. */
+	if (client->exchange.tunnel)
+		after_ns = worker->options->idle_timeout_ns;
 	client->patience_ns = after_ns == UINT64_MAX ? UINT64_MAX : worker->now_ns + after_ns;
 	set_alarm(worker, client);
 }

@@ -201,7 +201,7 @@ void upstream_receive(struct worker *worker, struct upstream *upstream)
 	if (!connection_receive(worker, &upstream->connection, &upstream->in, false))
 		/* The client is slow, not the server. */
 		wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
-	else if (body)
+	else if (body && !upstream->client->exchange.tunnel)
 		wheel_set(&worker->wheel, &upstream->connection.alarm,
 		          worker->now_ns + worker->options->body_timeout_ns);
 }

@@ -125,6 +125,7 @@ struct exchange {
 	bool request_complete; /* read from the client */
 	bool request_lost;     /* forward no longer holds it from its beginning */
 	bool unkept;           /* nor will it: too long */
+	uint8_t upgrade;       /* asks for another protocol: tunnel_asked() */
 	bool replay_full;      /* or others had all the memory for that */
 	uint32_t forward_end;
 	uint64_t deadline_ns; /* by which it must be over; UINT64_MAX: none */
@@ -139,6 +140,10 @@ struct exchange {
 	int8_t winner; /* -1: none */
 	bool retried;
 	bool moved; /* because of a pause */
+	/* after a change of protocol */
+	bool tunnel;
+	bool server_ended;              /* sends no more */
+	bool client_told, server_told;  /* that the other side sends no more */
 	/* response side */
 	uint16_t status;
 	bool refused;           /* answered by the proxy itself */
@@ -224,6 +229,7 @@ struct server {
 
 /* Owned by the worker, read by tailor_proxy_status(): see count(). */
 struct counters {
+	uint64_t tunnels, tunnels_open, tunnels_idle, tunnel_bytes_to_server, tunnel_bytes_to_client;
 	uint64_t refused_by[TAILOR_REFUSALS];
 	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];

@@ -230,6 +230,9 @@ static int start_proxy(struct proxy_run *run)
 	}
 	_Static_assert(sizeof(options.via) == sizeof(config->via), "a name is cut");
 	memcpy(options.via, config->via, sizeof(options.via));
+	_Static_assert(sizeof(options.upgrade) == sizeof(config->upgrade), "a protocol is cut");
+	memcpy(options.upgrade, config->upgrade, sizeof(options.upgrade));
+	options.upgrades = (unsigned int)config->upgrades;
 	/* Owned by the proxy from here on, whatever comes of it. */
 	run->listening = false;
 	error = tailor_proxy_start(&options, &run->proxy, text, sizeof(text));

@@ -79,6 +79,7 @@ static void add_restarts(struct report *report, const struct tailor_config *old,
 		                  old->agent_group == new->agent_group && strcmp(old->agent_socket, new->agent_socket) == 0},
 		{"limits", same_limits(old, new)},
 		{"forwarded", strcmp(old->via, new->via) == 0 && old->x_forwarded == new->x_forwarded && old->forwarded == new->forwarded},
+		{"upgrade", old->upgrades == new->upgrades && memcmp(old->upgrade, new->upgrade, sizeof(old->upgrade)) == 0},
 		{"trace", old->trace == new->trace && old->events_per_cpu == new->events_per_cpu},
 	};
 	size_t before = report->length;

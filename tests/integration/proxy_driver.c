@@ -55,9 +55,11 @@ static void print_status(void)
 
 	tailor_proxy_status(proxy, &status);
 	printf("{\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"client_gone\":%" PRIu64 ",\"cut\":%" PRIu64
-	       ",\"failed_over\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"clients\":%u,\"queued\":%u,\"active\":%u,\"not_moved\":{",
+	       ",\"failed_over\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"clients\":%u,\"queued\":%u,\"tunnels\":%u,\"tunnels_idle\":%" PRIu64
+	       ",\"tunnel_bytes\":[%" PRIu64 ",%" PRIu64 "],\"active\":%u,\"not_moved\":{",
 	       status.requests, status.refused, status.client_gone, status.cut, status.failed_over,
-	       status.stale_completions, status.clients, status.queued, status.active);
+	       status.stale_completions, status.clients, status.queued, status.tunnels_open, status.tunnels_idle,
+	       status.tunnel_bytes_to_server, status.tunnel_bytes_to_client, status.active);
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_not_moved_name((enum tailor_not_moved)i),
 		       status.not_moved[i]);
@@ -260,6 +262,8 @@ static void read_options(int argc, char **argv)
 			options.x_forwarded = (int)number;
 		} else if (strcmp(argv[i], "forwarded") == 0) {
 			options.forwarded = (int)number;
+		} else if (strcmp(argv[i], "upgrade") == 0) {
+			snprintf(options.upgrade[options.upgrades++], sizeof(options.upgrade[0]), "%s", value);
 		} else if (strcmp(argv[i], "replay") == 0) {
 			options.replay_bytes_max = number;
 		} else if (strcmp(argv[i], "replay_total") == 0) {
