@@ -19,6 +19,8 @@
 
 /* How long a client that was told to close may take to do so. */
 #define DRAIN_NS (1 * TAILOR_NS_PER_S)
+/* How long one that had just connected when a stop began may take to send its request. */
+#define FRESH_NS (1 * TAILOR_NS_PER_S)
 
 static void learn_peer(struct client *client)
 {
@@ -69,6 +71,7 @@ void client_accepted(struct worker *worker, int fd)
 	client->connection.fd = fd;
 	client->state = CLIENT_IDLE;
 	client->eof = false;
+	client->fresh = true;
 	client->early_ns = 0;
 	client->counted = false;
 	exchange_clear(&client->exchange);
@@ -84,7 +87,7 @@ void client_accepted(struct worker *worker, int fd)
 			return;
 		}
 	}
-	timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
+	timeouts_wait(worker, client, worker->stopping && !worker->patient ? FRESH_NS : worker->options->keep_alive_timeout_ns);
 	client_receive(worker, client);
 }
 
@@ -188,6 +191,7 @@ static void note_early_bytes(struct client *client, uint64_t read_ns)
 static void begin_request(struct worker *worker, struct client *client, uint64_t read_ns)
 {
 	client->state = CLIENT_HEAD;
+	client->fresh = false;
 	client->early_ns = 0;
 	client->in.own = false;
 	exchange_begin(worker, client, read_ns);
@@ -213,12 +217,34 @@ static void drain(struct worker *worker, struct client *client)
 	client_receive(worker, client);
 }
 
+/*
+ * Nobody may use this connection any more, which nobody uses now. What has arrived with this turn's completions comes first, and a
+ * new connection's request may be on its way.
+ */
+static void close_idle(struct worker *worker, struct client *client)
+{
+	timeouts_wait(worker, client, client->fresh ? FRESH_NS : 0);
+}
+
+/* A request that is here by now is answered yet, and told that it was the last. */
+static void end_idle(struct worker *worker, struct client *client)
+{
+	char byte;
+
+	if (recv(client->connection.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) > 0)
+		timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
+	else if (client->fresh)
+		client_close(worker, client);
+	else
+		drain(worker, client);
+}
+
 void client_answered(struct worker *worker, struct client *client)
 {
 	client_rest(worker, client);
 	if (client->connection.holds == 0)
 		replay_end(worker, client);
-	if (client->exchange.close || worker->stopping) {
+	if (client->exchange.close) {
 		drain(worker, client);
 		return;
 	}
@@ -235,6 +261,8 @@ void client_answered(struct worker *worker, struct client *client)
 	} else {
 		timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
 		client_receive(worker, client);
+		if (worker->stopping && !worker->patient)
+			close_idle(worker, client);
 	}
 }
 
@@ -331,6 +359,11 @@ void client_alarm(struct worker *worker, struct client *client)
 	}
 	switch (client->state) {
 	case CLIENT_IDLE:
+		if (worker->stopping)
+			end_idle(worker, client);
+		else
+			client_close(worker, client);
+		break;
 	case CLIENT_DRAIN: client_close(worker, client); break;
 	case CLIENT_HEAD: exchange_refuse(worker, client, 408, TAILOR_REFUSED_CLIENT_LATE); break;
 	case CLIENT_EXCHANGE:
@@ -353,9 +386,12 @@ void client_close_all(struct worker *worker, bool all)
 	for (uint32_t i = 0; i < worker->client_used; i++) {
 		struct client *client = &worker->clients[i];
 
-		if (client->state == CLIENT_IDLE || client->state == CLIENT_HELD)
-			client_close(worker, client);
-		else if (all && client->state != CLIENT_FREE && client->state != CLIENT_CLOSING)
-			exchange_client_gone(worker, client);
+		if (!all && client->state == CLIENT_IDLE)
+			close_idle(worker, client);
+		if (!all || client->state == CLIENT_FREE || client->state == CLIENT_CLOSING)
+			continue;
+		if (client->state == CLIENT_HEAD || client->state == CLIENT_EXCHANGE)
+			count(&worker->counters.stopped);
+		exchange_client_gone(worker, client);
 	}
 }

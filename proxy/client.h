@@ -27,7 +27,7 @@ void client_close(struct worker *worker, struct client *client);
 void client_complete(struct worker *worker, struct client *client, enum operation operation, int result);
 void client_alarm(struct worker *worker, struct client *client);
 void client_closed(struct worker *worker, struct client *client);
-/* Closes connections between requests, or (`all`) every one. */
+/* For a stop: closes connections between requests in good order, or (`all`) every one at once, and counts the requests in it. */
 void client_close_all(struct worker *worker, bool all);
 
 #endif /* TAILOR_PROXY_CLIENT_H */

@@ -2,6 +2,7 @@
 #include "proxy/listen.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,15 +109,80 @@ int listen_open(struct tailor_address *address, unsigned int count, int *ret_fds
 	return ret;
 }
 
-void listen_close(const struct tailor_address *address, unsigned int count, int *fds)
+/* Whether they are where the configuration wants to listen. */
+static bool is_at(const struct tailor_address *wanted, const struct tailor_address *there)
+{
+	uint8_t one[16], other[16];
+
+	if (tailor_address_is_same(wanted, there))
+		return true;
+	if (wanted->storage.ss_family == AF_UNIX || there->storage.ss_family != wanted->storage.ss_family || tailor_address_port(wanted) != 0)
+		return false;
+	tailor_address_ip(wanted, one);
+	tailor_address_ip(there, other);
+	return memcmp(one, other, sizeof(one)) == 0;
+}
+
+static int duplicate(const struct tailor_address *address, unsigned int count, const int *sockets, unsigned int socket_count, int *ret_fds)
+{
+	for (unsigned int i = 0; i < count; i++) {
+		if (address->storage.ss_family == AF_UNIX && i > 0)
+			ret_fds[i] = ret_fds[0];
+		else
+			ret_fds[i] = fcntl(sockets[i % socket_count], F_DUPFD_CLOEXEC, 0);
+		if (ret_fds[i] < 0)
+			return -errno;
+	}
+	return 0;
+}
+
+int listen_adopt(struct tailor_address *address, unsigned int count, const int *sockets, unsigned int socket_count, int *ret_fds,
+                 char *error, size_t error_size)
+{
+	struct tailor_address there = {.length = sizeof(there.storage)};
+	char here_text[TAILOR_ADDRESS_TEXT_BYTES], there_text[TAILOR_ADDRESS_TEXT_BYTES];
+	int ret;
+
+	for (unsigned int i = 0; i < count; i++)
+		ret_fds[i] = -1;
+	if (socket_count == 0 || getsockname(sockets[0], (struct sockaddr *)&there.storage, &there.length) != 0) {
+		snprintf(error, error_size, "no listening socket was handed over");
+		return -EINVAL;
+	}
+	if (!is_at(address, &there)) {
+		snprintf(error, error_size, "listen: is %s, and the running proxy listens on %s; only a restart can change that",
+		         tailor_address_format(here_text, address), tailor_address_format(there_text, &there));
+		return -EADDRNOTAVAIL;
+	}
+	if (socket_count > count) {
+		snprintf(error, error_size, "workers: %u cannot serve the %u listening sockets of the running proxy; only a restart can lower it",
+		         count, socket_count);
+		return -EINVAL;
+	}
+	ret = duplicate(address, count, sockets, socket_count, ret_fds);
+	if (ret == 0) {
+		*address = there;
+		return 0;
+	}
+	snprintf(error, error_size, "cannot duplicate the listening sockets: %s; raise the limit of open files (ulimit -n)", strerror(-ret));
+	listen_close(address, count, ret_fds, true);
+	return ret;
+}
+
+void listen_close(const struct tailor_address *address, unsigned int count, int *fds, bool shared)
 {
 	bool is_unix = address->storage.ss_family == AF_UNIX;
 
-	for (unsigned int i = 0; i < count; i++) {
-		if (fds[i] >= 0 && (i == 0 || !is_unix))
-			close(fds[i]);
-		fds[i] = -1;
-	}
-	if (is_unix)
+	if (is_unix && count > 0 && fds[0] >= 0 && !shared)
 		unlink(((const struct sockaddr_un *)&address->storage)->sun_path);
+	for (unsigned int i = 0; i < count; i++) {
+		if (fds[i] < 0 || (is_unix && i > 0))
+			continue;
+		/* An accept under way keeps the socket open beyond its descriptor. */
+		if (!shared)
+			(void)shutdown(fds[i], SHUT_RDWR);
+		close(fds[i]);
+	}
+	for (unsigned int i = 0; i < count; i++)
+		fds[i] = -1;
 }

@@ -2,6 +2,7 @@
 #ifndef TAILOR_PROXY_LISTEN_H
 #define TAILOR_PROXY_LISTEN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/address.h"
@@ -13,6 +14,14 @@
  */
 int listen_open(struct tailor_address *address, unsigned int count, int *ret_fds, char *error, size_t error_size);
 
-void listen_close(const struct tailor_address *address, unsigned int count, int *fds);
+/* As tailor_proxy_adopt(). */
+int listen_adopt(struct tailor_address *address, unsigned int count, const int *sockets, unsigned int socket_count, int *ret_fds,
+                 char *error, size_t error_size);
+
+/*
+ * Closes them, which may have been closed before. `shared`: another process listens on the same sockets, and goes on. If
+ * not, whoever connects is refused from here on, although an accept may still be under way, and a Unix socket's file goes.
+ */
+void listen_close(const struct tailor_address *address, unsigned int count, int *fds, bool shared);
 
 #endif /* TAILOR_PROXY_LISTEN_H */

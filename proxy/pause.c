@@ -84,6 +84,17 @@ void pause_look(struct worker *worker)
 	}
 }
 
+bool pause_changed(const struct worker *worker)
+{
+	for (unsigned int i = 0; i < worker->options->servers; i++) {
+		const struct server *server = &worker->server[i];
+
+		if (server->page && load_state(server) != server->state)
+			return true;
+	}
+	return false;
+}
+
 bool pause_may_sleep(struct worker *worker)
 {
 	bool unchanged = true;

@@ -8,6 +8,9 @@
 /* Looks at all pages and acts on what has changed since. Cheap: a load or two per server. */
 void pause_look(struct worker *worker);
 
+/* Whether a page says something that pause_look() has not seen. */
+bool pause_changed(const struct worker *worker);
+
 /* Announces sleep to the agents. Returns false when a page has changed meanwhile: then do not sleep. */
 bool pause_may_sleep(struct worker *worker);
 void pause_awake(struct worker *worker);

@@ -21,22 +21,33 @@ struct tailor_proxy {
 	struct tailor_address listening;
 	int listeners[TAILOR_PROXY_WORKERS_MAX];
 	unsigned int started; /* workers whose thread runs */
+	bool stopping;
 	bool attached[TAILOR_PROXY_SERVERS_MAX];
 	pthread_mutex_t commands; /* a worker takes one at a time */
 	struct worker worker[TAILOR_PROXY_WORKERS_MAX];
 };
 
-/* Runs a command on one worker and waits until it is done. */
-static void command_run(struct worker *worker, struct command *command)
+static bool has_ended(const struct worker *worker)
 {
+	return __atomic_load_n(&worker->ended, __ATOMIC_ACQUIRE);
+}
+
+/* Runs a command on one worker and waits until it is done. */
+static void command_run(struct tailor_proxy *proxy, unsigned int index, struct command *command)
+{
+	struct worker *worker = &proxy->worker[index];
 	uint64_t one = 1;
 
 	sem_init(&command->done, 0, 0);
 	__atomic_store_n(&worker->command, command, __ATOMIC_RELEASE);
 	while (write(worker->command_fd, &one, sizeof(one)) < 0 && errno == EINTR)
 		;
-	while (sem_wait(&command->done) != 0)
+	/* One that stops may end in this moment, and then has nothing to be told any more. */
+	while (proxy->stopping && sem_trywait(&command->done) != 0 && !has_ended(worker))
+		usleep(100);
+	while (!proxy->stopping && sem_wait(&command->done) != 0)
 		;
+	__atomic_store_n(&worker->command, NULL, __ATOMIC_RELAXED);
 	sem_destroy(&command->done);
 }
 
@@ -49,7 +60,7 @@ static void free_proxy(struct tailor_proxy *proxy)
 	}
 	addresses_close(proxy->shared.addresses);
 	queue_close(proxy->shared.queue);
-	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners);
+	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, proxy->options.shared);
 	free(proxy);
 }
 
@@ -125,6 +136,12 @@ int tailor_proxy_listen(struct tailor_address *address, unsigned int workers, in
 	return listen_open(address, workers, ret_listeners, error, error_size);
 }
 
+int tailor_proxy_adopt(struct tailor_address *address, unsigned int workers, const int *sockets, unsigned int socket_count,
+                       int ret_listeners[TAILOR_PROXY_WORKERS_MAX], char *error, size_t error_size)
+{
+	return listen_adopt(address, workers, sockets, socket_count, ret_listeners, error, error_size);
+}
+
 /* What the caller opened is ours, also when nothing comes of it. */
 static int refuse_listeners(const struct tailor_proxy_options *options, int ret)
 {
@@ -134,7 +151,7 @@ static int refuse_listeners(const struct tailor_proxy_options *options, int ret)
 	if (!options->listeners)
 		return ret;
 	memcpy(fds, options->listeners, options->workers * sizeof(*fds));
-	listen_close(&address, options->workers, fds);
+	listen_close(&address, options->workers, fds, options->shared);
 	return ret;
 }
 
@@ -193,19 +210,50 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 	return 0;
 }
 
+void tailor_proxy_accept(struct tailor_proxy *proxy)
+{
+	pthread_mutex_lock(&proxy->commands);
+	for (unsigned int i = 0; i < proxy->started; i++) {
+		struct command command = {.kind = COMMAND_ACCEPT};
+
+		command_run(proxy, i, &command);
+	}
+	proxy->options.shared = false;
+	pthread_mutex_unlock(&proxy->commands);
+}
+
 struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy)
 {
 	return proxy->listening;
 }
 
-void tailor_proxy_stop(struct tailor_proxy *proxy, uint64_t deadline_ns)
+void tailor_proxy_stop_begin(struct tailor_proxy *proxy, uint64_t deadline_ns, bool patient)
 {
+	pthread_mutex_lock(&proxy->commands);
 	/* All stop accepting before any of them is waited for. */
 	for (unsigned int i = 0; i < proxy->started; i++) {
-		struct command command = {.kind = COMMAND_STOP, .deadline_ns = deadline_ns};
+		struct command command = {.kind = COMMAND_STOP, .deadline_ns = deadline_ns, .patient = patient};
 
-		command_run(&proxy->worker[i], &command);
+		command_run(proxy, i, &command);
 	}
+	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, patient || proxy->options.shared);
+	proxy->stopping = true;
+	pthread_mutex_unlock(&proxy->commands);
+}
+
+bool tailor_proxy_stopped(const struct tailor_proxy *proxy)
+{
+	for (unsigned int i = 0; i < proxy->started; i++) {
+		if (!has_ended(&proxy->worker[i]))
+			return false;
+	}
+	return true;
+}
+
+void tailor_proxy_stop(struct tailor_proxy *proxy, uint64_t deadline_ns)
+{
+	if (!proxy->stopping)
+		tailor_proxy_stop_begin(proxy, deadline_ns, false);
 	for (unsigned int i = 0; i < proxy->started; i++)
 		pthread_join(proxy->worker[i].thread, NULL);
 	free_proxy(proxy);
@@ -221,7 +269,7 @@ void tailor_proxy_jvm_attach(struct tailor_proxy *proxy, unsigned int server, st
 	for (unsigned int i = 0; i < proxy->started; i++) {
 		struct command command = {.kind = COMMAND_ATTACH, .server = server, .page = page, .wakers = wakers};
 
-		command_run(&proxy->worker[i], &command);
+		command_run(proxy, i, &command);
 	}
 	pthread_mutex_unlock(&proxy->commands);
 	proxy->attached[server] = true;
@@ -235,7 +283,7 @@ void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
 	for (unsigned int i = 0; i < proxy->started; i++) {
 		struct command command = {.kind = COMMAND_DETACH, .server = server};
 
-		command_run(&proxy->worker[i], &command);
+		command_run(proxy, i, &command);
 	}
 	pthread_mutex_unlock(&proxy->commands);
 	proxy->attached[server] = false;
@@ -247,7 +295,7 @@ void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_se
 	for (unsigned int i = 0; i < proxy->started; i++) {
 		struct command command = {.kind = COMMAND_APPLY, .settings = settings};
 
-		command_run(&proxy->worker[i], &command);
+		command_run(proxy, i, &command);
 	}
 	pthread_mutex_unlock(&proxy->commands);
 }

@@ -6,6 +6,7 @@
 #ifndef TAILOR_PROXY_PROXY_H
 #define TAILOR_PROXY_PROXY_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tailor/channel.h>
@@ -25,6 +26,8 @@ struct tailor_proxy_server {
 struct tailor_proxy_options {
 	struct tailor_address listen;
 	const int *listeners; /* from tailor_proxy_listen(), for as many workers; taken over in any case. NULL: opened by start */
+	bool shared; /* another process listens on the listeners, too: until tailor_proxy_accept() they are closed without harm to it */
+	bool accept_later; /* nobody is accepted before tailor_proxy_accept(); whoever connects waits in the sockets' queues */
 	struct tailor_proxy_server server[TAILOR_PROXY_SERVERS_MAX];
 	unsigned int servers; /* server[0] is active first */
 	unsigned int workers; /* 1..TAILOR_PROXY_WORKERS_MAX */
@@ -41,6 +44,8 @@ struct tailor_proxy_options {
 	char via[64];
 	int x_forwarded;
 	int forwarded;
+
+	uint64_t busy_poll_ns; /* how long a worker that has nothing to do looks for work before it sleeps; 0: not at all */
 
 	int failover_on_gc;
 	uint32_t replay_methods; /* bit 1 << enum http1_method: may be sent twice */
@@ -74,16 +79,37 @@ int tailor_proxy_listen(struct tailor_address *address, unsigned int workers, in
                         char *error, size_t error_size);
 
 /*
+ * The same with sockets that another process has listened on and handed over; it keeps what it has, and so does the caller.
+ * *address must be theirs, or say port 0. Where there are more workers than sockets, several share one, and the kernel spreads
+ * connections less evenly; fewer are refused: nobody would accept what comes to the rest.
+ */
+int tailor_proxy_adopt(struct tailor_address *address, unsigned int workers, const int *sockets, unsigned int socket_count,
+                       int ret_listeners[TAILOR_PROXY_WORKERS_MAX], char *error, size_t error_size);
+
+/*
  * Listens and starts the workers. Returns 0 and *ret_proxy when every worker serves, or a negative errno
  * with one line and the remedy in `error` (-EADDRINUSE: the port is taken; -EPERM: io_uring disabled; ...) and nothing
  * left behind.
  */
 int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor_proxy **ret_proxy, char *error, size_t error_size);
 
+/* Begins to accept, where options.accept_later said so. Once. */
+void tailor_proxy_accept(struct tailor_proxy *proxy);
+
 /* The address that it listens on, with the real port where 0 was asked for. */
 struct tailor_address tailor_proxy_listening(const struct tailor_proxy *proxy);
 
-/* Stops accepting, lets exchanges end until deadline_ns (CLOCK_MONOTONIC), closes the rest and frees. */
+/*
+ * Begins a stop and returns at once: nothing is accepted any more and the listening sockets are closed; requests in flight
+ * go on until deadline_ns (CLOCK_MONOTONIC), with `Connection: close` in their responses; what is left then is cut and
+ * counted (tailor_proxy_status.stopped). Connections between requests are closed now, or, if the stop is `patient`, after their
+ * next request: where another process goes on listening on the same sockets, a client that just sends its next request
+ * loses nothing that way. Again with another deadline, or impatiently, while it goes on. One thread at a time.
+ */
+void tailor_proxy_stop_begin(struct tailor_proxy *proxy, uint64_t deadline_ns, bool patient);
+/* True once all that was left has ended, so that tailor_proxy_stop() will not wait. */
+bool tailor_proxy_stopped(const struct tailor_proxy *proxy);
+/* Begins an impatient stop if none has begun, waits for its end and frees. */
 void tailor_proxy_stop(struct tailor_proxy *proxy, uint64_t deadline_ns);
 
 /*
@@ -156,6 +182,7 @@ struct tailor_proxy_status {
 	uint64_t cut;
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
+	uint64_t stopped;     /* cut at the deadline of a stop; among client_gone */
 	uint64_t stale_completions;
 	uint64_t tunnels;     /* connections that have changed their protocol */
 	uint64_t tunnels_idle; /* of them ended because nothing moved */

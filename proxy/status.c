@@ -36,6 +36,7 @@ void status_add(struct tailor_proxy_status *status, const struct worker *worker)
 	status->client_gone += load(&counters->client_gone);
 	status->cut += load(&counters->cut);
 	status->failed_over += load(&counters->failed_over);
+	status->stopped += load(&counters->stopped);
 	status->stale_completions += load(&counters->stale_completions);
 	status->tunnels += load(&counters->tunnels);
 	status->tunnels_idle += load(&counters->tunnels_idle);

@@ -149,12 +149,9 @@ static void accept_again(struct worker *worker)
 
 static void accepted(struct worker *worker, const struct tailor_completion *completion)
 {
-	if (completion->result >= 0) {
-		if (worker->stopping)
-			close(completion->result);
-		else
-			client_accepted(worker, completion->result);
-	}
+	/* Also while stopping: this one was accepted before that was said. */
+	if (completion->result >= 0)
+		client_accepted(worker, completion->result);
 	if (completion->flags & TAILOR_RING_MORE)
 		return;
 	worker->accepting = false;
@@ -173,15 +170,17 @@ static void read_command(struct worker *worker)
 	                 TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_COMMAND));
 }
 
-static void stop(struct worker *worker, uint64_t deadline_ns)
+static void stop(struct worker *worker, uint64_t deadline_ns, bool patient)
 {
 	worker->stopping = true;
+	worker->patient = patient;
 	worker->stop_deadline_ns = deadline_ns;
 	worker->accept_retry_ns = UINT64_MAX;
 	if (worker->accepting)
 		tailor_ring_cancel(worker->ring, TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_ACCEPT),
 		                   TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_CANCEL));
-	client_close_all(worker, false);
+	if (!patient)
+		client_close_all(worker, false);
 	upstream_close_idle(worker);
 }
 
@@ -200,6 +199,7 @@ static void run_command(struct worker *worker)
 	if (!command)
 		return;
 	switch (command->kind) {
+	case COMMAND_ACCEPT: accept_again(worker); break;
 	case COMMAND_ATTACH:
 		pause_attach(worker, command->server, command->page, command->wakers[worker->index]);
 		break;
@@ -210,7 +210,7 @@ static void run_command(struct worker *worker)
 		}
 		break;
 	case COMMAND_APPLY: apply(worker, command->settings); break;
-	case COMMAND_STOP: stop(worker, command->deadline_ns); break;
+	case COMMAND_STOP: stop(worker, command->deadline_ns, command->patient); break;
 	}
 	sem_post(&command->done);
 }
@@ -338,13 +338,36 @@ static bool finished(const struct worker *worker)
 	return worker->stopping && !worker->accepting && worker->client_count == 0 && worker->upstream_count == 0;
 }
 
+/*
+ * Looks for work for a while before it sleeps (options->busy_poll_ns): neither the network nor a JVM then has to wake this
+ * thread. Returns how many completions there are, 0 when it should sleep or look at the pauses, or a negative errno.
+ */
+static int look_busily(struct worker *worker)
+{
+	uint64_t now_ns, until_ns = next_deadline_ns(worker);
+	int ret = 0;
+
+	if (worker->options->busy_poll_ns == 0)
+		return 0;
+	now_ns = tailor_clock_ns();
+	if (until_ns > now_ns + worker->options->busy_poll_ns)
+		until_ns = now_ns + worker->options->busy_poll_ns;
+	while (ret == 0 && now_ns < until_ns && !pause_changed(worker)) {
+		ret = tailor_ring_wait(worker->ring, 0);
+		now_ns = tailor_clock_ns();
+	}
+	return ret;
+}
+
 static void serve(struct worker *worker)
 {
 	struct tailor_completion completion;
 
 	while (!finished(worker)) {
-		bool sleep = pause_may_sleep(worker);
-		int ret = tailor_ring_wait(worker->ring, sleep ? next_deadline_ns(worker) : 0);
+		int ret = look_busily(worker);
+
+		if (ret == 0)
+			ret = tailor_ring_wait(worker->ring, pause_may_sleep(worker) ? next_deadline_ns(worker) : 0);
 
 		pause_awake(worker);
 		worker->now_ns = tailor_clock_ns();
@@ -375,7 +398,9 @@ void *worker_run(void *argument)
 	worker->start_result = tailor_ring_open(&ring_options, &worker->ring);
 	if (worker->start_result == 0) {
 		wheel_open(&worker->wheel, worker->now_ns);
-		accept_again(worker);
+		worker->accept_retry_ns = UINT64_MAX;
+		if (!worker->options->accept_later)
+			accept_again(worker);
 		read_command(worker);
 	}
 	sem_post(&worker->started);
@@ -384,5 +409,6 @@ void *worker_run(void *argument)
 	serve(worker);
 	tailor_ring_close(worker->ring);
 	worker->ring = NULL;
+	__atomic_store_n(&worker->ended, true, __ATOMIC_RELEASE);
 	return NULL;
 }

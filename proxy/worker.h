@@ -179,6 +179,7 @@ struct client {
 	struct connection connection;
 	enum client_state state;
 	bool eof;     /* the client has shut down its sending side */
+	bool fresh;   /* has not begun a request yet */
 	bool counted; /* among those of its address */
 	uint16_t port;
 	uint32_t ip;
@@ -231,7 +232,7 @@ struct server {
 struct counters {
 	uint64_t tunnels, tunnels_open, tunnels_idle, tunnel_bytes_to_server, tunnel_bytes_to_client;
 	uint64_t refused_by[TAILOR_REFUSALS];
-	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions;
+	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions, stopped;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	struct {
 		uint64_t requests, responses, connects, connect_failures, pauses, moved_away;
@@ -240,6 +241,7 @@ struct counters {
 };
 
 enum command_kind {
+	COMMAND_ACCEPT,
 	COMMAND_ATTACH,
 	COMMAND_DETACH,
 	COMMAND_APPLY,
@@ -254,6 +256,7 @@ struct command {
 	const int *wakers;
 	const struct tailor_proxy_settings *settings;
 	uint64_t deadline_ns;
+	bool patient; /* COMMAND_STOP: see tailor_proxy_stop_begin() */
 	sem_t done;
 };
 
@@ -298,7 +301,8 @@ struct worker {
 	uint64_t command_value;
 	struct command *command;   /* atomic */
 	struct command *detaching; /* acknowledged when the waker's read is back */
-	bool stopping;
+	bool stopping, patient;
+	bool ended; /* atomic: the thread has nothing left to do */
 	uint64_t stop_deadline_ns;
 	pthread_t thread;
 	sem_t started;

@@ -160,7 +160,7 @@ enum tailor_attempt_end {
 enum tailor_request_end {
 	TAILOR_REQUEST_END_DONE = 0,    /* a server's response was delivered whole */
 	TAILOR_REQUEST_END_REFUSED = 1, /* answered by the proxy itself (4xx, 5xx) */
-	TAILOR_REQUEST_END_CLIENT = 2,  /* the client went away first */
+	TAILOR_REQUEST_END_CLIENT = 2,  /* the client went away first, or a stop of the proxy did not wait for it any longer */
 	TAILOR_REQUEST_END_CUT = 3,     /* the server died in mid-response; the client's connection was closed */
 };
 

@@ -26,6 +26,15 @@ struct tailor_store_reader;
  */
 int tailor_store_writer_open(const char *path, uint64_t max_bytes, struct tailor_store_writer **ret_writer);
 
+/*
+ * For a process that goes on where another one ends: the lock of an open store, to be handed to that process (SCM_RIGHTS), and
+ * opening the store with it. The lock is then held by both, until both have closed; who of them appends is for them to
+ * agree on, and the one that takes over may not before the other has appended for the last time. Takes the descriptor over,
+ * if it returns 0; -ESTALE: it is another store's lock.
+ */
+int tailor_store_writer_lock(const struct tailor_store_writer *writer);
+int tailor_store_writer_take_over(const char *path, uint64_t max_bytes, int lock, struct tailor_store_writer **ret_writer);
+
 /* Appends one timeline; it is copied. Returns 0 or a negative errno (-ENOSPC, -EIO, -ENOMEM, -ENOENT: the directory was
  * removed, -EFBIG: it takes more than 4 MiB or than the whole store); after an error the store is still readable and the next append may work. */
 int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_timeline *timeline);

@@ -2,6 +2,7 @@
 #include "admin/admin.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <microhttpd.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/listen.h"
+#include "base/peer.h"
 
 #define CONNECTIONS_MAX 16
 #define TIMEOUT_S 10
@@ -17,10 +19,27 @@
 struct tailor_admin {
 	struct MHD_Daemon *daemon;
 	struct tailor_address address;
-	int fd; /* listening; the daemon's, once there is one */
+	int fd; /* listening */
+	int daemon_fd; /* a duplicate, while there is a daemon: it may go without harm to the socket */
+	bool left;
 	tailor_admin_handler *handler;
+	tailor_admin_refused *refused;
 	void *context;
 };
+
+/* Whoever can open the socket's file may speak, but for that its mode may have been changed by hand. */
+static bool is_expected(const struct tailor_admin *admin, struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *information = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct tailor_peer peer = {0};
+
+	if (admin->address.storage.ss_family != AF_UNIX)
+		return true;
+	if (information && tailor_peer_get(information->connect_fd, &peer) == 0 && tailor_peer_is_trusted(&peer))
+		return true;
+	admin->refused(admin->context, peer.pid, peer.uid);
+	return false;
+}
 
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                               const char *version, const char *upload, size_t *upload_size, void **request)
@@ -42,7 +61,10 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		*upload_size = 0;
 		return MHD_YES;
 	}
-	admin->handler(admin->context, method, path, &reply);
+	if (is_expected(admin, connection))
+		admin->handler(admin->context, method, path, &reply);
+	else
+		reply = (struct tailor_admin_reply){403, reply.content_type, strdup("only root and the proxy's own user may ask\n"), NULL};
 	if (!reply.body)
 		reply.body = strdup("out of memory\n");
 	if (!reply.body)
@@ -60,52 +82,88 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 	return result;
 }
 
-int tailor_admin_open(const struct tailor_address *address, struct tailor_admin **ret_admin, char *error, size_t error_size)
+int tailor_admin_adopt(const struct tailor_address *address, int fd, struct tailor_admin **ret_admin, char *error, size_t error_size)
 {
-	char text[TAILOR_ADDRESS_TEXT_BYTES];
-	struct tailor_admin *admin;
-	int fd = tailor_listen(address, SOCK_STREAM, TAILOR_LISTEN_OWNER);
+	struct tailor_admin *admin = calloc(1, sizeof(*admin));
 
-	if (fd < 0) {
-		snprintf(error, error_size, "admin.listen: cannot listen on %s: %s; %s", tailor_address_format(text, address), strerror(-fd),
-		         fd == -EADDRINUSE ? "stop what uses it, or choose another"
-		         : fd == -EEXIST   ? "that file is no socket; choose another path"
-		                           : "check the path and its rights");
-		return fd;
-	}
-	admin = calloc(1, sizeof(*admin));
 	if (!admin) {
 		snprintf(error, error_size, "admin: out of memory");
 		close(fd);
 		return -ENOMEM;
 	}
-	*admin = (struct tailor_admin){.address = *address, .fd = fd};
+	*admin = (struct tailor_admin){.address = *address, .fd = fd, .left = true};
 	*ret_admin = admin;
 	return 0;
 }
 
-int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler, void *context, char *error, size_t error_size)
+int tailor_admin_open(const struct tailor_address *address, struct tailor_admin **ret_admin, char *error, size_t error_size)
 {
+	char text[TAILOR_ADDRESS_TEXT_BYTES];
+	int fd = tailor_listen(address, SOCK_STREAM, TAILOR_LISTEN_OWNER);
+
+	if (fd >= 0) {
+		int ret = tailor_admin_adopt(address, fd, ret_admin, error, error_size);
+
+		if (ret == 0)
+			(*ret_admin)->left = false;
+		return ret;
+	}
+	snprintf(error, error_size, "admin.listen: cannot listen on %s: %s; %s", tailor_address_format(text, address), strerror(-fd),
+	         fd == -EADDRINUSE ? "stop what uses it, or choose another"
+	         : fd == -EEXIST   ? "that file is no socket; choose another path"
+	                           : "check the path and its rights");
+	return fd;
+}
+
+int tailor_admin_listener(const struct tailor_admin *admin)
+{
+	return admin->fd;
+}
+
+int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler, tailor_admin_refused *refused, void *context, char *error,
+                       size_t error_size)
+{
+	int fd = fcntl(admin->fd, F_DUPFD_CLOEXEC, 0);
+
 	admin->handler = handler;
+	admin->refused = refused;
 	admin->context = context;
-	admin->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL, 0, NULL, NULL, answer, admin,
-	                                 MHD_OPTION_LISTEN_SOCKET, admin->fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
-	                                 MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_S, MHD_OPTION_END);
+	if (fd >= 0)
+		admin->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC, 0, NULL, NULL, answer, admin,
+		                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+		                                 MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_S, MHD_OPTION_END);
+	admin->daemon_fd = fd;
 	if (admin->daemon)
 		return 0;
 	snprintf(error, error_size, "admin: cannot start its thread: %s", strerror(errno));
+	if (fd >= 0)
+		close(fd);
 	return errno ? -errno : -ENOMEM;
+}
+
+void tailor_admin_rest(struct tailor_admin *admin)
+{
+	if (!admin->daemon)
+		return;
+	/* Alone, stopping would shut down the socket, for whoever else has it, too. */
+	(void)MHD_quiesce_daemon(admin->daemon);
+	MHD_stop_daemon(admin->daemon);
+	close(admin->daemon_fd);
+	admin->daemon = NULL;
+}
+
+void tailor_admin_leave(struct tailor_admin *admin, bool leave)
+{
+	admin->left = leave;
 }
 
 void tailor_admin_stop(struct tailor_admin *admin)
 {
 	if (!admin)
 		return;
-	if (admin->daemon)
-		MHD_stop_daemon(admin->daemon); /* closes the socket */
-	else
-		close(admin->fd);
-	if (admin->address.storage.ss_family == AF_UNIX)
+	tailor_admin_rest(admin);
+	close(admin->fd);
+	if (admin->address.storage.ss_family == AF_UNIX && !admin->left)
 		unlink(((struct sockaddr_un *)&admin->address.storage)->sun_path);
 	free(admin);
 }

@@ -120,3 +120,16 @@ int tailor_address_is_local(const struct tailor_address *address)
 		return ip[12] == 127;
 	return IN6_IS_ADDR_LOOPBACK((const struct in6_addr *)(const void *)ip);
 }
+
+int tailor_address_is_same(const struct tailor_address *one, const struct tailor_address *other)
+{
+	uint8_t ip[16], other_ip[16];
+
+	if (one->storage.ss_family != other->storage.ss_family)
+		return 0;
+	if (one->storage.ss_family == AF_UNIX)
+		return strcmp(((const struct sockaddr_un *)&one->storage)->sun_path, ((const struct sockaddr_un *)&other->storage)->sun_path) == 0;
+	tailor_address_ip(one, ip);
+	tailor_address_ip(other, other_ip);
+	return memcmp(ip, other_ip, sizeof(ip)) == 0 && tailor_address_port(one) == tailor_address_port(other);
+}

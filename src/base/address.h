@@ -27,6 +27,9 @@ uint16_t tailor_address_port(const struct tailor_address *address);
 /* The IP as 16 bytes in network order, IPv4 as ::ffff:a.b.c.d (the form of struct tailor_tag). */
 void tailor_address_ip(const struct tailor_address *address, uint8_t ret_ip[16]);
 
+/* 1 if both are the same address and port, or Unix path. */
+int tailor_address_is_same(const struct tailor_address *one, const struct tailor_address *other);
+
 /* 1 for 127.0.0.0/8, ::1 and Unix addresses. */
 int tailor_address_is_local(const struct tailor_address *address);
 

@@ -9,6 +9,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "cli/takeover_wire.h"
+
 /* What was made as root must be writable afterwards. */
 static int give_away(const char *key, const char *path, const struct tailor_config *config, char *error, size_t error_size)
 {
@@ -24,6 +26,7 @@ static int give_away(const char *key, const char *path, const struct tailor_conf
 
 static int give_files(const struct tailor_config *config, char *error, size_t error_size)
 {
+	char path[sizeof(((struct sockaddr_un *)0)->sun_path)];
 	int ret = give_away("timelines.path", config->timelines_path, config, error, error_size);
 
 	if (ret == 0 && config->has_access_log && strncmp(config->access_log_path, "/dev/", 5) != 0)
@@ -32,6 +35,9 @@ static int give_files(const struct tailor_config *config, char *error, size_t er
 		ret = give_away("agent.socket", config->agent_socket, config, error, error_size);
 	if (ret == 0 && config->has_admin && config->admin.storage.ss_family == AF_UNIX)
 		ret = give_away("admin.listen", ((const struct sockaddr_un *)&config->admin.storage)->sun_path, config, error, error_size);
+	/* It may not be there. */
+	if (ret == 0 && takeover_path(config, path, sizeof(path)) == 0 && access(path, F_OK) == 0)
+		ret = give_away("timelines.path", path, config, error, error_size);
 	return ret;
 }
 

@@ -58,18 +58,32 @@ static bool same_limits(const struct tailor_config *old, const struct tailor_con
 	       old->replay_bytes == new->replay_bytes && old->replay_bytes_total == new->replay_bytes_total;
 }
 
-/* What was taken at the start, and sized everything else. */
+struct key {
+	const char *name;
+	bool same;
+};
+
+static void add_keys(struct report *report, const struct key *keys, size_t count, const char *text)
+{
+	size_t before = report->length;
+
+	for (size_t i = 0; i < count; i++) {
+		if (keys[i].same)
+			continue;
+		add(report, report->length == before ? text : ", ");
+		add(report, keys[i].name);
+	}
+	if (report->length > before)
+		add(report, "\n");
+}
+
+/* What was taken at the start, and sized everything else; and what even a process that takes over goes on with (proxy_takeover.c). */
 static void add_restarts(struct report *report, const struct tailor_config *old, const struct tailor_config *new)
 {
-	const struct {
-		const char *key;
-		bool same;
-	} keys[] = {
-		{"listen", same_address(&old->listen, &new->listen)},
+	const struct key keys[] = {
 		{"servers", same_servers(old, new)},
-		{"workers", old->workers == new->workers},
-		{"priority", old->nice == new->nice && old->fifo == new->fifo},
-		{"user", old->has_user == new->has_user && old->user == new->user},
+		{"workers", old->workers >= new->workers},
+		{"priority", old->nice == new->nice && old->fifo == new->fifo && old->busy_poll_ns == new->busy_poll_ns},
 		{"timelines", strcmp(old->timelines_path, new->timelines_path) == 0 &&
 		                      old->timelines_bytes_max == new->timelines_bytes_max},
 		{"access_log", old->has_access_log == new->has_access_log && old->access_log_format == new->access_log_format &&
@@ -82,16 +96,14 @@ static void add_restarts(struct report *report, const struct tailor_config *old,
 		{"upgrade", old->upgrades == new->upgrades && memcmp(old->upgrade, new->upgrade, sizeof(old->upgrade)) == 0},
 		{"trace", old->trace == new->trace && old->events_per_cpu == new->events_per_cpu},
 	};
-	size_t before = report->length;
+	const struct key kept[] = {
+		{"listen", same_address(&old->listen, &new->listen)},
+		{"workers", old->workers <= new->workers},
+		{"user", old->has_user == new->has_user && old->user == new->user},
+	};
 
-	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
-		if (keys[i].same)
-			continue;
-		add(report, report->length == before ? "needs a restart to take effect: " : ", ");
-		add(report, keys[i].key);
-	}
-	if (report->length > before)
-		add(report, "\n");
+	add_keys(report, keys, sizeof(keys) / sizeof(*keys), "takes effect once another process has taken over (tailor proxy -c FILE --take-over): ");
+	add_keys(report, kept, sizeof(kept) / sizeof(*kept), "needs a restart to take effect: ");
 }
 
 static void apply(struct proxy_run *run, const struct tailor_config *new)
@@ -124,6 +136,7 @@ static void apply(struct proxy_run *run, const struct tailor_config *new)
 	run->config.keep_alive_timeout_ns = new->keep_alive_timeout_ns;
 	run->config.queue_timeout_ns = new->queue_timeout_ns;
 	run->config.request_timeout_ns = new->request_timeout_ns;
+	run->config.stop_timeout_ns = new->stop_timeout_ns;
 	run->config.slow_threshold_ns = new->slow_threshold_ns;
 	run->config.baseline_one_in = new->baseline_one_in;
 }

@@ -10,7 +10,7 @@ struct proxy_run;
 /*
  * Reads the configuration file again and validates it whole. An invalid one changes nothing. Of a valid one, what can change
  * while requests are served does so at once: `slow`, `failover` and `timeouts`; the access log is opened anew. Returns 0, or
- * -EINVAL; report then holds the complaints, a line each, else what needs a restart, or nothing. Any thread, one after
+ * -EINVAL; report then holds the complaints, a line each, else what needs another process that takes over, or a restart, or nothing. Any thread, one after
  * the other.
  */
 int proxy_reload(struct proxy_run *run, char *report, size_t report_size);

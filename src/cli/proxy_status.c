@@ -292,3 +292,9 @@ void proxy_status_answer(void *context, const char *method, const char *path, st
 	}
 	ret_reply->body = strdup("GET /status (JSON), GET /metrics (Prometheus text), POST /swap, POST /reload\n");
 }
+
+void proxy_status_refused(void *context, pid_t pid, uid_t uid)
+{
+	(void)context;
+	proxy_say("refused pid %d (user %u) at the admin socket: it is neither root nor this proxy's user", (int)pid, (unsigned int)uid);
+}

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/listen.h"
+#include "base/peer.h"
 #include "collect/jvm_handover.h"
 
 /* Peers accepted at once, so that those that are there get their turn. */
@@ -33,9 +34,10 @@ struct tailor_jvm_hub {
 	int spare_fd; /* given up for a moment to turn a peer away when the process has no descriptor left */
 	struct tailor_jvm_events events;
 	struct tailor_address address;
-	int invites; /* the socket is open to a group: its members are expected */
+	gid_t group; /* whose members are expected, too; TAILOR_LISTEN_OWNER: none */
 	dev_t device; /* of the socket file, so that only our own is removed */
 	ino_t inode;
+	bool left; /* to another process */
 	struct peer *peers; /* newest first */
 };
 
@@ -102,20 +104,23 @@ static void limit_silent_peers(struct tailor_jvm_hub *hub)
 }
 
 /*
- * Takes ownership of fd. The socket's mode decides who may connect. Root, who may open any socket, and we ourselves are
- * expected, and so are those for whom the configuration opened the socket. Others can only have come because somebody
- * changed the mode by hand, which we honour only where we are root and could look into their processes anyway. (They can
- * hand over nothing that harms us, but they could lie about pauses.)
+ * Root, who may open any socket, and we ourselves are expected, and so are those for whom the configuration opened the
+ * socket. Others can only have come because somebody changed its mode by hand. (They can hand over nothing that harms us, but
+ * they could lie about pauses.)
  */
+static int is_expected(const struct tailor_jvm_hub *hub, int fd, const struct tailor_peer *peer)
+{
+	return tailor_peer_is_trusted(peer) || (hub->group != TAILOR_LISTEN_OWNER && tailor_peer_in_group(fd, peer, hub->group));
+}
+
+/* Takes ownership of fd. */
 static void admit_peer(struct tailor_jvm_hub *hub, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN};
-	struct ucred credentials = {0};
-	socklen_t length = sizeof(credentials);
+	struct tailor_peer credentials = {0};
 	struct peer *peer;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &length) < 0 ||
-	    (credentials.uid != 0 && credentials.uid != geteuid() && geteuid() != 0 && !hub->invites)) {
+	if (tailor_peer_get(fd, &credentials) != 0 || !is_expected(hub, fd, &credentials)) {
 		refuse_peer(hub, credentials.pid, "runs as another user than the proxy: name a group of theirs as agent.group");
 		close(fd);
 		return;
@@ -199,7 +204,6 @@ static const char *remedy(int error)
 
 static int open_hub(const char *path, gid_t group, struct tailor_jvm_hub *hub)
 {
-	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
 	struct stat status;
 	struct sockaddr_un *address = (struct sockaddr_un *)&hub->address.storage;
 
@@ -210,30 +214,33 @@ static int open_hub(const char *path, gid_t group, struct tailor_jvm_hub *hub)
 	address->sun_family = AF_UNIX;
 	strcpy(address->sun_path, path);
 	hub->address.length = sizeof(*address);
-	hub->invites = group != TAILOR_LISTEN_OWNER;
+	hub->group = group;
 
 	hub->spare_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	hub->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
 	if (hub->epoll_fd < 0)
 		return -errno;
-	hub->listen_fd = tailor_listen(&hub->address, SOCK_SEQPACKET, group);
+	if (hub->listen_fd < 0)
+		hub->listen_fd = tailor_listen(&hub->address, SOCK_SEQPACKET, group);
 	if (hub->listen_fd < 0)
 		return hub->listen_fd;
 	if (lstat(path, &status) < 0)
 		return -errno;
 	hub->device = status.st_dev;
 	hub->inode = status.st_ino;
-	return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, hub->listen_fd, &event) < 0 ? -errno : 0;
+	return tailor_jvm_hub_resume(hub);
 }
 
-int tailor_jvm_hub_open(const char *path, gid_t group, const struct tailor_jvm_events *events,
-                        struct tailor_jvm_hub **ret_hub, char *error, size_t error_size)
+int tailor_jvm_hub_adopt(int listener, const char *path, gid_t group, const struct tailor_jvm_events *events,
+                         struct tailor_jvm_hub **ret_hub, char *error, size_t error_size)
 {
 	struct tailor_jvm_hub *hub = calloc(1, sizeof(*hub));
 	int result = -ENOMEM;
 
 	if (hub) {
-		hub->epoll_fd = hub->listen_fd = hub->spare_fd = -1;
+		hub->epoll_fd = hub->spare_fd = -1;
+		hub->listen_fd = listener;
+		hub->left = listener >= 0;
 		hub->events = *events;
 		result = open_hub(path, group, hub);
 		if (result == 0) {
@@ -241,11 +248,43 @@ int tailor_jvm_hub_open(const char *path, gid_t group, const struct tailor_jvm_e
 			return 0;
 		}
 		tailor_jvm_hub_close(hub);
+	} else if (listener >= 0) {
+		close(listener);
 	}
 	if (error_size)
 		snprintf(error, error_size, "cannot listen for JVM agents on %s: %s; %s", path, strerror(-result),
 		         remedy(result));
 	return result;
+}
+
+int tailor_jvm_hub_open(const char *path, gid_t group, const struct tailor_jvm_events *events,
+                        struct tailor_jvm_hub **ret_hub, char *error, size_t error_size)
+{
+	return tailor_jvm_hub_adopt(-1, path, group, events, ret_hub, error, error_size);
+}
+
+int tailor_jvm_hub_listener(const struct tailor_jvm_hub *hub)
+{
+	return hub->listen_fd;
+}
+
+void tailor_jvm_hub_rest(struct tailor_jvm_hub *hub)
+{
+	(void)epoll_ctl(hub->epoll_fd, EPOLL_CTL_DEL, hub->listen_fd, NULL);
+	while (hub->peers)
+		drop_peer(hub, hub->peers);
+}
+
+int tailor_jvm_hub_resume(struct tailor_jvm_hub *hub)
+{
+	struct epoll_event event = {.events = EPOLLIN, .data.ptr = NULL};
+
+	return epoll_ctl(hub->epoll_fd, EPOLL_CTL_ADD, hub->listen_fd, &event) < 0 ? -errno : 0;
+}
+
+void tailor_jvm_hub_leave(struct tailor_jvm_hub *hub, bool leave)
+{
+	hub->left = leave;
 }
 
 void tailor_jvm_hub_close(struct tailor_jvm_hub *hub)
@@ -255,7 +294,7 @@ void tailor_jvm_hub_close(struct tailor_jvm_hub *hub)
 
 	while (hub->peers)
 		drop_peer(hub, hub->peers);
-	if (hub->inode && lstat(path, &status) == 0 && status.st_dev == hub->device &&
+	if (hub->inode && !hub->left && lstat(path, &status) == 0 && status.st_dev == hub->device &&
 	    status.st_ino == hub->inode)
 		unlink(path);
 	if (hub->listen_fd >= 0)

@@ -6,6 +6,7 @@
 #ifndef TAILOR_COLLECT_JVM_H
 #define TAILOR_COLLECT_JVM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -49,6 +50,20 @@ struct tailor_jvm_hub;
  */
 int tailor_jvm_hub_open(const char *path, gid_t group, const struct tailor_jvm_events *events,
                         struct tailor_jvm_hub **ret_hub, char *error, size_t error_size);
+/*
+ * The same on a socket that another process has listened on at that path and handed over: `listener`, taken over in any case.
+ * Agents that connect wait until tailor_jvm_hub_dispatch().
+ */
+int tailor_jvm_hub_adopt(int listener, const char *path, gid_t group, const struct tailor_jvm_events *events,
+                         struct tailor_jvm_hub **ret_hub, char *error, size_t error_size);
+/* The listening socket, for that. */
+int tailor_jvm_hub_listener(const struct tailor_jvm_hub *hub);
+/* Detaches all and accepts nobody; they come back, to whoever accepts on the same socket. And accepts again: 0 or a negative errno. */
+void tailor_jvm_hub_rest(struct tailor_jvm_hub *hub);
+int tailor_jvm_hub_resume(struct tailor_jvm_hub *hub);
+/* Whether tailor_jvm_hub_close() leaves the socket's file, because it is another process's; so it is at first of one that was handed over. */
+void tailor_jvm_hub_leave(struct tailor_jvm_hub *hub, bool leave);
+
 /* A descriptor that polls readable when tailor_jvm_hub_dispatch() has work. */
 int tailor_jvm_hub_fd(const struct tailor_jvm_hub *hub);
 /* Handles what is there without blocking. One thread. */

@@ -106,12 +106,14 @@ static void take_priority(struct validation *validation, const struct file_prior
 {
 	if (!priority)
 		return;
-	config->priority_given = true;
+	/* Spinning alone says nothing about the scheduler. */
+	config->priority_given = priority->nice || priority->fifo;
 	if (priority->nice && priority->fifo)
 		complain(validation, "priority.fifo", "priority: has both `nice` and `fifo`; a thread has one of them");
 	if (priority->nice)
 		take_nice(validation, priority->nice, &config->nice);
 	take_number(validation, "priority.fifo", priority->fifo, 1, 99, &config->fifo);
+	take_duration(validation, "priority.busy_poll", priority->busy_poll, 0, &config->busy_poll_ns);
 }
 
 /* Whether a connection to `address` comes to who listens on `listener`. */
@@ -233,6 +235,7 @@ static void take_timeouts(struct validation *validation, const struct file_timeo
 		{"timeouts.response", timeouts->response, TAILOR_NS_PER_US, &config->response_timeout_ns},
 		{"timeouts.request", timeouts->request, 0, &config->request_timeout_ns},
 		{"timeouts.queue", timeouts->queue, TAILOR_NS_PER_US, &config->queue_timeout_ns},
+		{"timeouts.stop", timeouts->stop, TAILOR_NS_PER_US, &config->stop_timeout_ns},
 	};
 
 	take_duration(validation, "timeouts.idle", timeouts->idle, TAILOR_NS_PER_US, &config->idle_timeout_ns);
@@ -331,6 +334,7 @@ static void set_defaults(struct tailor_config *config)
 	config->idle_timeout_ns = 60 * TAILOR_NS_PER_S;
 	config->head_timeout_ns = config->body_timeout_ns = config->keep_alive_timeout_ns = config->idle_timeout_ns;
 	config->queue_timeout_ns = TAILOR_NS_PER_S;
+	config->stop_timeout_ns = 30 * TAILOR_NS_PER_S;
 	config->connections_max = 1024;
 	config->fields_max = 100;
 	config->head_bytes_max = 16 << 10;

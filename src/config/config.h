@@ -48,6 +48,7 @@ struct tailor_config {
 	bool priority_given; /* refused where it is not allowed; the default is left out there */
 	int nice;            /* -20..19 */
 	unsigned int fifo;   /* of SCHED_FIFO, 1..99; 0: not that */
+	uint64_t busy_poll_ns; /* how long a worker looks for work before it sleeps */
 
 	bool has_user;
 	uid_t user; /* whom to become when everything that needs root has been opened */
@@ -82,6 +83,7 @@ struct tailor_config {
 	uint64_t keep_alive_timeout_ns;
 	uint64_t request_timeout_ns; /* 0: none */
 	uint64_t queue_timeout_ns;
+	uint64_t stop_timeout_ns; /* of a graceful stop */
 
 	unsigned int connections_max;
 	unsigned int per_address_max; /* connections of one client address; 0: no limit */

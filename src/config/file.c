@@ -70,6 +70,7 @@ static const cyaml_schema_field_t timelines_fields[] = {
 static const cyaml_schema_field_t priority_fields[] = {
 	TEXT(nice, struct file_priority), /* a number with a sign */
 	NUMBER(fifo, struct file_priority),
+	TEXT(busy_poll, struct file_priority),
 	CYAML_FIELD_END,
 };
 
@@ -100,6 +101,7 @@ static const cyaml_schema_field_t timeouts_fields[] = {
 	TEXT(keep_alive, struct file_timeouts),
 	TEXT(request, struct file_timeouts),
 	TEXT(queue, struct file_timeouts),
+	TEXT(stop, struct file_timeouts),
 	CYAML_FIELD_END,
 };
 

@@ -31,6 +31,7 @@ struct file_timelines {
 struct file_priority {
 	char *nice;
 	uint32_t *fifo;
+	char *busy_poll;
 };
 
 struct file_access_log {
@@ -56,6 +57,7 @@ struct file_timeouts {
 	char *keep_alive;
 	char *request;
 	char *queue;
+	char *stop;
 };
 
 struct file_limits {

@@ -56,6 +56,7 @@ struct tailor_observer {
 	struct tailor_observer_options options;
 	pthread_t thread;
 	pthread_mutex_t lock; /* watched, threads */
+	pthread_mutex_t storing; /* options.store, and whoever writes to it */
 	pthread_cond_t wake;
 	int stopping;
 
@@ -78,6 +79,12 @@ struct tailor_observer {
 	atomic_int store_error, access_log_error;
 	struct tailor_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 };
+
+/* Counters are written by the observer's thread alone: nothing needs to be locked. */
+static void add(atomic_uint_fast64_t *counter, uint64_t amount)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount, memory_order_relaxed);
+}
 
 /* The server that answered, -1 when none did. */
 static int answering_server(const struct tailor_observer *observer, const struct tailor_record *record)
@@ -105,7 +112,7 @@ static void log_access(struct tailor_observer *observer, const struct tailor_rec
 /* Slow requests that get no timeline. */
 static void omit(struct tailor_observer *observer, atomic_uint_fast64_t *why, uint64_t requests)
 {
-	atomic_fetch_add_explicit(why, requests, memory_order_relaxed);
+	add(why, requests);
 	observer->omitted += requests;
 }
 
@@ -124,7 +131,7 @@ static void on_ended(void *context, size_t worker, const struct tailor_record *r
 	const struct tailor_request *request = &record->request;
 	enum tailor_slow_verdict verdict = tailor_slow_judge(&observer->slow_rule, request->id, request->end_ns - request->begin_ns);
 
-	atomic_fetch_add_explicit(&observer->ended, 1, memory_order_relaxed);
+	add(&observer->ended, 1);
 	if (answering_server(observer, record) >= 0)
 		tailor_latency_count(&observer->latency[answering_server(observer, record)], request->end_ns - request->begin_ns);
 	if (observer->options.access_log)
@@ -132,7 +139,7 @@ static void on_ended(void *context, size_t worker, const struct tailor_record *r
 	if (verdict == TAILOR_SLOW_SKIP)
 		return;
 	if (verdict == TAILOR_SLOW_KEEP)
-		atomic_fetch_add_explicit(&observer->slow, 1, memory_order_relaxed);
+		add(&observer->slow, 1);
 	else if (!draw_baseline(observer, request->end_ns))
 		return;
 	if (observer->queued == QUEUE_MAX) {
@@ -293,9 +300,11 @@ static int store_timeline(struct tailor_observer *observer, struct tailor_queued
 	if (error)
 		return error;
 	if (timeline.loss_count)
-		atomic_fetch_add_explicit(&observer->windows_with_loss, 1, memory_order_relaxed);
+		add(&observer->windows_with_loss, 1);
 	timeline.omitted = observer->omitted;
-	error = tailor_store_append(observer->options.store, &timeline);
+	pthread_mutex_lock(&observer->storing);
+	error = observer->options.store ? tailor_store_append(observer->options.store, &timeline) : -ESTALE;
+	pthread_mutex_unlock(&observer->storing);
 	if (!error)
 		observer->omitted = 0;
 	tailor_timeline_free(&timeline);
@@ -306,11 +315,13 @@ static void count_stored(struct tailor_observer *observer, const struct tailor_q
 {
 	int slow = queued->kept == TAILOR_KEPT_SLOW;
 
-	atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
+	/* That there is no store just now is no error of one. */
+	if (error != -ESTALE)
+		atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
 	if (error && slow)
 		omit(observer, &observer->not_stored, 1);
 	else if (!error)
-		atomic_fetch_add_explicit(slow ? &observer->stored : &observer->baseline, 1, memory_order_relaxed);
+		add(slow ? &observer->stored : &observer->baseline, 1);
 }
 
 /* Makes timelines of these requests; what overlaps in time is read once. */
@@ -477,6 +488,7 @@ int tailor_observer_start(const struct tailor_observer_options *options, struct 
 		return -ENOMEM;
 	}
 	pthread_mutex_init(&observer->lock, NULL);
+	pthread_mutex_init(&observer->storing, NULL);
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
 	pthread_cond_init(&observer->wake, &monotonic);
@@ -499,6 +511,7 @@ void tailor_observer_stop(struct tailor_observer *observer)
 	pthread_join(observer->thread, NULL);
 	pthread_cond_destroy(&observer->wake);
 	pthread_mutex_destroy(&observer->lock);
+	pthread_mutex_destroy(&observer->storing);
 	free_observer(observer);
 }
 
@@ -529,6 +542,13 @@ void tailor_observer_slow(struct tailor_observer *observer, const struct tailor_
 	pthread_mutex_lock(&observer->lock);
 	observer->options.slow = *rule;
 	pthread_mutex_unlock(&observer->lock);
+}
+
+void tailor_observer_store(struct tailor_observer *observer, struct tailor_store_writer *store)
+{
+	pthread_mutex_lock(&observer->storing);
+	observer->options.store = store;
+	pthread_mutex_unlock(&observer->storing);
 }
 
 void tailor_observer_status(struct tailor_observer *observer, struct tailor_observer_status *ret_status)

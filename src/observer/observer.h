@@ -37,7 +37,7 @@ struct tailor_observer_options {
 	} server[TAILOR_OBSERVER_SERVERS_MAX];
 	size_t servers;
 	struct tailor_slow_rule slow;
-	struct tailor_store_writer *store; /* only the observer uses it while it runs */
+	struct tailor_store_writer *store; /* only the observer uses it while it runs; see tailor_observer_store() */
 	struct tailor_accesslog *access_log; /* the same; NULL: none */
 };
 
@@ -81,6 +81,12 @@ void tailor_observer_process(struct tailor_observer *observer, size_t server, pi
 
 /* Judges by another rule from now on. Any thread. */
 void tailor_observer_slow(struct tailor_observer *observer, const struct tailor_slow_rule *rule);
+
+/*
+ * Stores timelines somewhere else from now on, or, with NULL, nowhere: they are counted as not stored. When it returns, nothing is
+ * written any more to the store before. Any thread.
+ */
+void tailor_observer_store(struct tailor_observer *observer, struct tailor_store_writer *store);
 
 void tailor_observer_status(struct tailor_observer *observer, struct tailor_observer_status *ret_status);
 

@@ -30,6 +30,7 @@ struct tailor_store_writer {
 	size_t segment_count;
 	size_t segment_capacity;
 	uint64_t next_number;
+	bool unseen; /* what is there is only looked at when the first record comes: somebody else may still add to it */
 };
 
 static int remember(struct tailor_store_writer *writer, uint64_t number, uint64_t bytes)
@@ -59,6 +60,8 @@ static int look_around(struct tailor_store_writer *writer)
 		return count;
 	if (count == 0 && foreign > 0 && !locked)
 		return -EINVAL;
+	writer->segment_count = 0;
+	writer->total_bytes = 0;
 	for (int i = 0; i < count && !error; i++) {
 		char name[SEGMENT_NAME_BYTES];
 		struct stat status;
@@ -81,6 +84,16 @@ static int take_lock(struct tailor_store_writer *writer)
 	return 0;
 }
 
+/* Whether the descriptor is of this directory's lock file. */
+static int check_lock(const struct tailor_store_writer *writer)
+{
+	struct stat here, there;
+
+	if (fstat(writer->lock, &there) != 0 || fstatat(writer->directory, STORE_LOCK_NAME, &here, AT_SYMLINK_NOFOLLOW) != 0)
+		return -ESTALE;
+	return here.st_dev == there.st_dev && here.st_ino == there.st_ino ? 0 : -ESTALE;
+}
+
 static int open_store(struct tailor_store_writer *writer, const char *path)
 {
 	cleanup_free uint64_t *numbers = NULL;
@@ -98,29 +111,51 @@ static int open_store(struct tailor_store_writer *writer, const char *path)
 		return count;
 	if (count == 0 && foreign > 0 && !locked)
 		return -EINVAL;
+	if (writer->lock >= 0) {
+		writer->unseen = true;
+		return check_lock(writer);
+	}
 	count = take_lock(writer);
 	return count ? count : look_around(writer);
 }
 
-int tailor_store_writer_open(const char *path, uint64_t max_bytes, struct tailor_store_writer **ret_writer)
+static int open_writer(const char *path, uint64_t max_bytes, int lock, struct tailor_store_writer **ret_writer)
 {
 	struct tailor_store_writer *writer = calloc(1, sizeof(*writer));
 	int error;
 
 	if (!writer)
 		return -ENOMEM;
-	writer->directory = writer->lock = writer->segment = -1;
+	writer->directory = writer->segment = -1;
+	writer->lock = lock;
 	writer->next_number = 1;
 	writer->max_bytes = max_bytes > STORE_BYTES_MIN ? max_bytes : STORE_BYTES_MIN;
 	writer->segment_bytes_max =
 	        writer->max_bytes / 8 < SEGMENT_BYTES_MAX ? writer->max_bytes / 8 : SEGMENT_BYTES_MAX;
 	error = open_store(writer, path);
 	if (error) {
+		if (lock >= 0)
+			writer->lock = -1; /* the caller's again */
 		tailor_store_writer_close(writer);
 		return error;
 	}
 	*ret_writer = writer;
 	return 0;
+}
+
+int tailor_store_writer_open(const char *path, uint64_t max_bytes, struct tailor_store_writer **ret_writer)
+{
+	return open_writer(path, max_bytes, -1, ret_writer);
+}
+
+int tailor_store_writer_lock(const struct tailor_store_writer *writer)
+{
+	return writer->lock;
+}
+
+int tailor_store_writer_take_over(const char *path, uint64_t max_bytes, int lock, struct tailor_store_writer **ret_writer)
+{
+	return open_writer(path, max_bytes, lock, ret_writer);
 }
 
 static int write_all(int fd, const uint8_t *bytes, size_t length)
@@ -224,6 +259,12 @@ int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_
 		return error;
 	if (bytes + SEGMENT_HEADER_BYTES > writer->max_bytes)
 		return -EFBIG;
+	if (writer->unseen) {
+		error = look_around(writer);
+		if (error)
+			return error;
+		writer->unseen = false;
+	}
 	if (writer->segment >= 0 &&
 	    (writer->segments[writer->segment_count - 1].bytes + bytes > writer->segment_bytes_max ||
 	     segment_was_deleted(writer)))

@@ -33,6 +33,23 @@ def backend(user):
     return process, int(process.stdout.readline())
 
 
+def sockets(pid):
+    """How many sockets of the process listen, or receive datagrams, on the network, and at which addresses."""
+    inodes = set()
+    for fd in Path(f"/proc/{pid}/fd").iterdir():
+        found = re.fullmatch(r"socket:\[(\d+)\]", os.readlink(fd))
+        if found:
+            inodes.add(found[1])
+    seen = []
+    for kind in ("tcp", "tcp6", "udp", "udp6", "raw", "raw6"):
+        for line in Path(f"/proc/{pid}/net/{kind}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[9] in inodes and (fields[3] == "0A" or not kind.startswith("tcp")):
+                address = bytes.fromhex(fields[1].split(":")[0])
+                seen.append(".".join(str(byte) for byte in reversed(address)) if len(address) == 4 else address.hex())
+    return len(seen), set(seen)
+
+
 class Privileges(unittest.TestCase):
     def serve(self, more, kernel):
         directory = tempfile.TemporaryDirectory()
@@ -93,6 +110,32 @@ class Privileges(unittest.TestCase):
             self.assertEqual(found["tailor-worker"], wanted)
             self.assertEqual(found["observer"], ("0", "10"))
             self.assertEqual(found["tailor"], ("0", "0"))
+
+    def test_nobody_listens_beyond_loopback(self):
+        for admin in ("", "admin: {listen: '127.0.0.1:0'}\n"):
+            directory = tempfile.TemporaryDirectory()
+            self.addCleanup(directory.cleanup)
+            config = Path(directory.name) / "tailor.yaml"
+            config.write_text("listen: 127.0.0.1:0\nworkers: 2\nservers: [{name: a, address: 127.0.0.1:9}]\ntrace: {kernel: off}\n"
+                              f"timelines: {{path: {directory.name}/t}}\nagent: {{socket: {directory.name}/agent.sock}}\n{admin}")
+            process = subprocess.Popen([TAILOR, "proxy", "-c", config], stderr=subprocess.PIPE, text=True)
+            self.addCleanup(process.stderr.close)
+            self.addCleanup(process.wait)
+            self.addCleanup(process.kill)
+            for line in process.stderr:
+                if "serving" in line:
+                    break
+            self.assertEqual(sockets(process.pid), (3 if admin else 2, {"127.0.0.1"}))
+            for name in ("agent.sock", "t/take-over.sock"):
+                self.assertEqual((Path(directory.name) / name).stat().st_mode & 0o777, 0o600, name)
+
+    def test_admin_is_refused_beyond_loopback(self):
+        with tempfile.TemporaryDirectory() as directory:
+            config = Path(directory) / "tailor.yaml"
+            config.write_text("listen: 127.0.0.1:0\nservers: [{name: a, address: 127.0.0.1:9}]\nadmin: {listen: '0.0.0.0:9000'}\n")
+            done = subprocess.run([TAILOR, "proxy", "-c", config], stderr=subprocess.PIPE, text=True, timeout=20)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("reachable from outside", done.stderr)
 
     def test_only_root_can_become_another_user(self):
         with tempfile.TemporaryDirectory() as directory:

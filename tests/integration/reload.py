@@ -76,7 +76,11 @@ class Reload(unittest.TestCase):
     def test_what_needs_a_restart_is_named(self):
         self.change("trace: {kernel: off}", "trace: {kernel: auto}\nlimits: {connections: 77}")
         status, text = self.proxy.answer("/reload", "POST")
-        self.assertEqual((status, text), (200, "needs a restart to take effect: limits, trace\n"))
+        self.assertEqual((status, text), (200, "takes effect once another process has taken over (tailor proxy -c FILE --take-over): limits, trace\n"))
+        self.change("listen: 127.0.0.1:0", "workers: 2\nuser: daemon\nlisten: 127.0.0.1:9")
+        status, text = self.proxy.answer("/reload", "POST")
+        self.assertEqual((status, text), (200, "takes effect once another process has taken over (tailor proxy -c FILE --take-over): workers\n"
+                                               "needs a restart to take effect: listen, user\n"))
         self.config.write_text(self.text)
         self.assertEqual(self.proxy.answer("/reload", "POST"), (200, ""))
 

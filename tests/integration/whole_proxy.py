@@ -20,11 +20,13 @@ class Proxy:
                           f"timelines: {{path: {self.directory}/timelines}}\nadmin: {{listen: 'unix:{self.admin}'}}\n{more}")
         self.process = subprocess.Popen([TAILOR, "proxy", "-c", config], stderr=subprocess.PIPE, text=True)
         self.port = None
+        self.before = ""  # what it said before it served
         for line in self.process.stderr:
             found = re.match(r"tailor: serving 127\.0\.0\.1:(\d+)", line)
             if found:
                 self.port = int(found[1])
                 break
+            self.before += line
         assert self.port, "the proxy did not start"
         self.url = f"http://127.0.0.1:{self.port}"
 

@@ -83,20 +83,34 @@ static void the_smallest_config_gets_the_defaults(void **state)
 	assert_false(config.x_forwarded);
 	assert_false(config.forwarded);
 	assert_int_equal(config.upgrades, 0);
+	assert_int_equal(config.stop_timeout_ns, 30000000000);
+	assert_int_equal(config.busy_poll_ns, 0);
+}
+
+static void spinning_says_nothing_about_the_scheduler(void **state)
+{
+	struct complaints complaints;
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(load(GOOD "priority: {busy_poll: 1ms}\n", &config, &complaints), 0);
+	assert_int_equal(config.busy_poll_ns, 1000000);
+	assert_false(config.priority_given);
+	assert_int_equal(config.nice, -10);
 }
 
 static void every_key_reaches_its_field(void **state)
 {
 	static const char text[] = GOOD "workers: 2\n"
 	                                "user: daemon\n"
-	                                "priority: {nice: -5}\n"
+	                                "priority: {nice: -5, busy_poll: 50us}\n"
 	                                "slow: {threshold: 7ms, baseline_one_in: 10}\n"
 	                                "failover: {on: [], replay: [GET, POST]}\n"
 	                                "timelines: {path: /x/y, max_size: 2MiB}\n"
 	                                "access_log: {path: ./a.log, format: json}\n"
 	                                "admin: {listen: \"unix:./admin.sock\"}\n"
 	                                "agent: {socket: ./agent.sock, group: daemon}\n"
-	                                "timeouts: {connect: 100ms, response: 2s, idle: 1m}\n"
+	                                "timeouts: {connect: 100ms, response: 2s, idle: 1m, stop: 90s}\n"
 	                                "limits: {connections: 7, head_size: 8KiB}\n"
 	                                "trace: {kernel: required, events_per_cpu: 4096}\n";
 	struct complaints complaints;
@@ -131,6 +145,8 @@ static void every_key_reaches_its_field(void **state)
 	assert_int_equal(config.connect_timeout_ns, 100000000);
 	assert_int_equal(config.response_timeout_ns, 2000000000);
 	assert_int_equal(config.idle_timeout_ns, 60000000000);
+	assert_int_equal(config.stop_timeout_ns, 90000000000);
+	assert_int_equal(config.busy_poll_ns, 50000);
 	assert_int_equal(config.connections_max, 7);
 	assert_int_equal(config.head_bytes_max, 8192);
 	assert_int_equal(config.trace, TAILOR_CONFIG_TRACE_REQUIRED);
@@ -408,6 +424,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_smallest_config_gets_the_defaults),
+		cmocka_unit_test(spinning_says_nothing_about_the_scheduler),
 		cmocka_unit_test(every_key_reaches_its_field),
 		cmocka_unit_test(every_key_of_serving_reaches_its_field),
 		cmocka_unit_test(the_idle_timeout_is_that_of_the_client_unless_said),
