@@ -167,6 +167,13 @@ class Upgrade(unittest.TestCase):
         dumped = subprocess.run([TAILOR, "dump", self.directory / "timelines", "--json"], capture_output=True, text=True)
         return [timeline["target"] for timeline in json.loads(dumped.stdout)["timelines"]] if dumped.stdout else []
 
+    def wait_stored(self, count):
+        """Until the process that serves has written so many timelines."""
+        deadline = time.monotonic() + 10
+        while json.loads(self.ask("/status")[1])["timelines"]["stored"] < count:
+            self.assertLess(time.monotonic(), deadline, "timelines are not stored")
+            time.sleep(0.05)
+
     def judge(self, clients):
         clients.end()
         self.assertEqual(clients.bad, [])
@@ -265,6 +272,26 @@ class Upgrade(unittest.TestCase):
         self.assertEqual(len(logged), len({line["id"] for line in logged}))
         self.assertEqual(len([line for line in logged if line["request"].startswith("GET /echo?")]), clients.sent)
 
+    def test_a_connection_that_comes_just_when_the_old_one_stops_is_accepted(self):
+        """Nobody comes after it on the same socket, so that it must be accepted for its own sake."""
+        for _ in range(12):
+            new, waiting = self.start("--take-over"), []
+            self.old.said(f"pid {new.popen.pid} .*wants to take over")
+            over = None
+            while over is None or time.monotonic() < over:
+                if over is None and any(f"pid {new.popen.pid} serves now" in line for line in self.old.lines):
+                    over = time.monotonic() + 0.004
+                waiting.append(socket.create_connection(("127.0.0.1", self.port), 5))
+                waiting[-1].sendall(b"GET /ok HTTP/1.1\r\nHost: t\r\nConnection: close\r\n\r\n")
+                if over is None:
+                    time.sleep(0.005)
+            for connection in waiting:
+                self.assertIn(b"200 OK", b"".join(iter(lambda: connection.recv(65536), b"")))
+                connection.close()
+            self.assertEqual(self.old.end(), 0)
+            self.old = new
+            self.old.said("serving")
+
     def test_one_that_fails_leaves_the_old_one_as_it_was(self):
         self.assertEqual(len(self.speak("offer")), 2 + 4)  # two clients' sockets, admin, agents, its own, the store's lock
         for until in ("hello", "offer", "ready", "yours"):
@@ -278,8 +305,7 @@ class Upgrade(unittest.TestCase):
                 agent.send(b"nonsense")
                 agent.settimeout(5)
                 self.assertEqual(agent.recv(1), b"")
-        time.sleep(0.3)
-        self.assertEqual(json.loads(self.ask("/status")[1])["timelines"]["stored"], 4)
+        self.wait_stored(4)
         self.assertEqual(self.stored(), ["GET /slow?250"] * 4)
 
     def test_two_never_write_one_store(self):
@@ -296,7 +322,7 @@ class Upgrade(unittest.TestCase):
         slow.start()
         time.sleep(0.3)
         self.assertIn(b"200 OK", self.get("/slow?250"))
-        time.sleep(0.2)
+        self.wait_stored(1)
         old = self.take_over()
         stays_out()
         self.assertIn(b"200 OK", self.get("/slow?251"))
@@ -305,7 +331,7 @@ class Upgrade(unittest.TestCase):
         old.said("slow requests that ended here since and have no timeline: 1")
         stays_out()
         self.assertIn(b"200 OK", self.get("/slow?252"))
-        time.sleep(0.3)
+        self.wait_stored(2)
         # What ended at the old one after it had let go has no timeline; its line in the access log is there.
         self.assertEqual(sorted(self.stored()), ["GET /slow?250", "GET /slow?251", "GET /slow?252"])
         self.assertIn("/slow?1500", (self.directory / "access.log").read_text())
@@ -382,12 +408,11 @@ class Upgrade(unittest.TestCase):
         self.speak("yours")
         self.assertIn(b"200 OK", self.get("/slow?250"))
         for _ in range(2):
-            time.sleep(0.1)  # its timeline is stored
+            self.wait_stored(1)
             old = self.take_over()
             self.assertEqual(old.end(), 0)
             self.assertIn(b"200 OK", self.get("/slow?250"))
-            self.assertEqual(self.ask("/status")[0], 200)
-        time.sleep(0.3)
+        self.wait_stored(1)
         self.assertEqual(len(list((self.directory / "daemon").glob("*.tailor"))), 3)
 
     def test_without_a_running_proxy_it_says_so(self):
