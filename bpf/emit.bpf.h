@@ -93,11 +93,12 @@ static __always_inline uint64_t request_of(struct task_struct *task, uint32_t ro
 }
 
 /*
- * Begins an event in this CPU's channel, over the oldest: returns its slot with kind, time and cpu filled and *ret_position, or
- * NULL when it is dropped (a reader sees it as lost). The caller fills all the rest but `sequence`, which is what an older
- * event left there, and must call emit_end().
+ * Begins an event in this CPU's channel, over the oldest: returns its slot with kind and cpu filled and *ret_position, or NULL when
+ * it is dropped (a reader sees it as lost). The caller fills all the rest but `sequence`, which is what an older event left there, and
+ * must call emit_end(). Where interrupts may come, the time is taken only now: an event that is older than many of those before it in
+ * its channel would look like the end of what a reader looks for.
  */
-static __always_inline struct tailor_event *emit_begin(enum tailor_event_kind kind, uint64_t time_ns, uint64_t *ret_position)
+static __always_inline struct tailor_event *emit_begin(enum tailor_event_kind kind, uint64_t *ret_position)
 {
 	uint32_t cpu = bpf_get_smp_processor_id();
 	struct tailor_channel_head *head = bpf_map_lookup_elem(&heads, &cpu);
@@ -115,7 +116,6 @@ static __always_inline struct tailor_event *emit_begin(enum tailor_event_kind ki
 	slot->kind = kind;
 	slot->texts = 0;
 	slot->cpu = cpu;
-	slot->time_ns = time_ns;
 	*ret_position = position;
 	return slot;
 }

@@ -5,13 +5,14 @@
 #include <bpf/bpf_tracing.h>
 
 /* Begins an event of the running task. */
-static __always_inline struct tailor_event *begin_of_current(enum tailor_event_kind kind, uint64_t time_ns, uint64_t task,
-							     uint64_t request, uint64_t *ret_position)
+static __always_inline struct tailor_event *begin_of_current(enum tailor_event_kind kind, uint64_t task, uint64_t request,
+							     uint64_t *ret_position)
 {
-	struct tailor_event *event = emit_begin(kind, time_ns, ret_position);
+	struct tailor_event *event = emit_begin(kind, ret_position);
 
 	if (!event)
 		return NULL;
+	event->time_ns = bpf_ktime_get_ns();
 	event->request = request;
 	event->pid = TAILOR_TASK_PID(task);
 	event->tid = TAILOR_TASK_TID(task);
@@ -28,7 +29,7 @@ int BPF_PROG(on_page_fault_user, unsigned long address, struct pt_regs *regs, un
 	if (!role)
 		return 0;
 	request = request_of(bpf_get_current_task_btf(), role);
-	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT, bpf_ktime_get_ns(), task, request, &position);
+	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT, task, request, &position);
 	if (!event)
 		return 0;
 	event->extra = 0;
@@ -64,7 +65,7 @@ SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault_end, struct vm_area_struct *area, unsigned long address, unsigned int flags, struct pt_regs *regs,
              unsigned int result)
 {
-	uint64_t task = bpf_get_current_pid_tgid(), request, position, now_ns;
+	uint64_t task = bpf_get_current_pid_tgid(), request, position;
 	uint32_t role = role_of(TAILOR_TASK_PID(task));
 	struct tailor_event *event;
 	uint64_t *begin_ns;
@@ -74,13 +75,12 @@ int BPF_PROG(on_fault_end, struct vm_area_struct *area, unsigned long address, u
 	begin_ns = bpf_task_storage_get(&fault_begin, bpf_get_current_task_btf(), NULL, 0);
 	if (!begin_ns || !*begin_ns)
 		return 0;
-	now_ns = bpf_ktime_get_ns();
 	request = request_of(bpf_get_current_task_btf(), role);
-	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT_END, now_ns, task, request, &position);
+	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT_END, task, request, &position);
 	if (event) {
 		event->extra = result & VM_FAULT_MAJOR ? 1 : 0;
 		event->arg[0] = address;
-		event->arg[1] = now_ns - *begin_ns;
+		event->arg[1] = event->time_ns - *begin_ns;
 		event->arg[2] = 0;
 		emit_end(event, position);
 	}

@@ -39,10 +39,11 @@ static __always_inline void emit_wakeup(const void *context, struct task_struct 
 	struct task_struct *waker = in_interrupt(context) ? NULL : bpf_get_current_task_btf();
 	uint64_t request = waker ? request_of(waker, role_of(waker->tgid)) : 0;
 	uint64_t position;
-	struct tailor_event *event = emit_begin(TAILOR_EVENT_WAKEUP, bpf_ktime_get_ns(), &position);
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_WAKEUP, &position);
 
 	if (!event)
 		return;
+	event->time_ns = bpf_ktime_get_ns();
 	event->extra = 0;
 	event->request = request;
 	event->pid = tgid;
@@ -83,10 +84,11 @@ static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t ti
 					uint32_t tgid, uint32_t role, const struct task_struct *other, uint32_t extra)
 {
 	uint64_t request = request_of(task, role), position;
-	struct tailor_event *event = emit_begin(kind, time_ns, &position);
+	struct tailor_event *event = emit_begin(kind, &position);
 
 	if (!event)
 		return;
+	event->time_ns = time_ns; /* interrupts are off */
 	event->extra = extra;
 	event->request = request;
 	event->pid = tgid;

@@ -87,10 +87,11 @@ static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct
                                        uint32_t sequence, uint32_t bytes)
 {
 	uint64_t task = bpf_get_current_pid_tgid(), position;
-	struct tailor_event *event = emit_begin(kind, bpf_ktime_get_ns(), &position);
+	struct tailor_event *event = emit_begin(kind, &position);
 
 	if (!event)
 		return;
+	event->time_ns = bpf_ktime_get_ns();
 	event->extra = TAILOR_PORTS(local_port(sk), remote_port(sk));
 	event->request = request;
 	event->pid = TAILOR_TASK_PID(task);

@@ -340,7 +340,8 @@ static bool retry(struct worker *worker, struct client *client, unsigned int ser
 	c.stale_connection = stale;
 	if (failover_judge(&c).action != FAILOVER_REPLAY)
 		return false;
-	if (stale)
+	/* A server that is just going may still take a connection; the other one, if it answers, is the surer. */
+	if (stale && (!c.other_exists || c.other_down || c.other_paused))
 		next = server_choose(worker);
 	if (next < 0)
 		return false;

@@ -17,6 +17,11 @@
 #define SEARCH_POSITIONS 4096
 /* Unreadable positions passed over in search of a readable one. */
 #define SEARCH_GAP 16
+/*
+ * A producer that is held up between its place in the channel and its clock (an interrupt, the host of a virtual machine) leaves single
+ * events far out of order: so many are read beyond the window's either end before it is believed to end there.
+ */
+#define OUTLIERS_MAX 64
 /* The memory was last written by another CPU: it takes a while to come, and much of it can be on its way at once. */
 #define PREFETCH_SLOTS 12
 /* What may be moved to put events that are nearly in order in order, per event, before they are sorted as if they were in none. */
@@ -128,14 +133,16 @@ static int walk_source(struct tailor_harvest *harvest, const struct tailor_sourc
 	uint64_t oldest = end > slots ? end - slots : 0;
 	uint64_t later_ns = UINT64_MAX; /* time of the event after the position at hand */
 	uint64_t position = end, gap = 0;
-	int reached_start = 0;
+	unsigned int old = 0; /* events in a row that are too old */
 
-	/* One more, so that the event found is walked over, and its time known. */
-	if (end - oldest > SEARCH_POSITIONS && (position = search_end(&source->channel, oldest, end, to_ns)) < end)
-		position++;
+	if (end - oldest > SEARCH_POSITIONS) {
+		position = search_end(&source->channel, oldest, end, to_ns);
+		position = end - position > OUTLIERS_MAX ? position + OUTLIERS_MAX : end;
+	}
 	while (position-- > oldest) {
 		struct tailor_window_event *event;
 		enum tailor_read result;
+		int too_old;
 
 		__builtin_prefetch(&source->channel.slots[(position - PREFETCH_SLOTS) & source->channel.mask]);
 		if (reserve(&harvest->read, &harvest->read_capacity, harvest->read_count + 1, sizeof(*event)))
@@ -150,15 +157,21 @@ static int walk_source(struct tailor_harvest *harvest, const struct tailor_sourc
 		}
 		if (event->event.kind == TAILOR_EVENT_TEXT)
 			continue;
+		too_old = event->event.time_ns + DISORDER_NS < from_ns;
 		/* A gap after the window's end, or in what is read before it for good measure, is no loss of it. */
-		if (event->event.time_ns < to_ns && later_ns > window_ns && add_gap(harvest, source, event->event.time_ns, later_ns, gap))
-			return -ENOMEM;
-		gap = 0;
-		later_ns = event->event.time_ns;
-		if (event->event.time_ns + DISORDER_NS < from_ns) {
-			reached_start = 1;
-			break;
+		if (!too_old || old == 0) {
+			if (event->event.time_ns < to_ns && later_ns > window_ns &&
+			    add_gap(harvest, source, event->event.time_ns, later_ns, gap))
+				return -ENOMEM;
+			gap = 0;
 		}
+		if (too_old) {
+			if (++old == OUTLIERS_MAX)
+				break;
+			continue;
+		}
+		old = 0;
+		later_ns = event->event.time_ns;
 		if (event->event.time_ns < from_ns || event->event.time_ns > to_ns)
 			continue;
 		if (add_text(harvest, source, position, event))
@@ -168,7 +181,7 @@ static int walk_source(struct tailor_harvest *harvest, const struct tailor_sourc
 		harvest->read_count++;
 	}
 	/* The ring went around since the window began: what was there before is gone. */
-	if (reached_start || later_ns <= window_ns)
+	if (old > 0 || later_ns <= window_ns)
 		return 0;
 	return add_gap(harvest, source, 0, later_ns, gap + (oldest > 0));
 }

@@ -66,6 +66,9 @@ int tailor_tail_next(struct tailor_tail *tail, uint64_t now_ns, struct tailor_ev
 		if (ret_event->kind == TAILOR_EVENT_TEXT)
 			continue;
 		close_gap(tail, ret_event->time_ns);
+		/* Its text, if it is there already; whoever wants it reads it by the event's position. */
+		if (ret_event->texts <= TAILOR_TEXTS_MAX && end - tail->position >= ret_event->texts)
+			tail->position += ret_event->texts;
 		return 1;
 	}
 }

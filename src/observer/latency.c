@@ -12,14 +12,20 @@ const uint64_t tailor_observer_bucket_ns[TAILOR_OBSERVER_BUCKETS] = {
         MS(100), MS(150), MS(250), MS(500), MS(1000), MS(2500), MS(5000), MS(10000),
 };
 
+/* There is one writer: nothing needs to be locked. */
+static void add(atomic_uint_fast64_t *counter, uint64_t amount)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount, memory_order_relaxed);
+}
+
 void tailor_latency_count(struct tailor_latency *latency, uint64_t ns)
 {
 	size_t i = 0;
 
 	while (i < TAILOR_OBSERVER_BUCKETS && ns > tailor_observer_bucket_ns[i])
 		i++;
-	atomic_fetch_add_explicit(&latency->bucket[i], 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&latency->sum_ns, ns, memory_order_relaxed);
+	add(&latency->bucket[i], 1);
+	add(&latency->sum_ns, ns);
 }
 
 void tailor_latency_read(struct tailor_latency *latency, struct tailor_observer_latency *ret_latency)

@@ -80,6 +80,12 @@ struct tailor_observer {
 	struct tailor_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 };
 
+/* Counters are written by the observer's thread alone: nothing needs to be locked. */
+static void add(atomic_uint_fast64_t *counter, uint64_t amount)
+{
+	atomic_store_explicit(counter, atomic_load_explicit(counter, memory_order_relaxed) + amount, memory_order_relaxed);
+}
+
 /* The server that answered, -1 when none did. */
 static int answering_server(const struct tailor_observer *observer, const struct tailor_record *record)
 {
@@ -106,7 +112,7 @@ static void log_access(struct tailor_observer *observer, const struct tailor_rec
 /* Slow requests that get no timeline. */
 static void omit(struct tailor_observer *observer, atomic_uint_fast64_t *why, uint64_t requests)
 {
-	atomic_fetch_add_explicit(why, requests, memory_order_relaxed);
+	add(why, requests);
 	observer->omitted += requests;
 }
 
@@ -125,7 +131,7 @@ static void on_ended(void *context, size_t worker, const struct tailor_record *r
 	const struct tailor_request *request = &record->request;
 	enum tailor_slow_verdict verdict = tailor_slow_judge(&observer->slow_rule, request->id, request->end_ns - request->begin_ns);
 
-	atomic_fetch_add_explicit(&observer->ended, 1, memory_order_relaxed);
+	add(&observer->ended, 1);
 	if (answering_server(observer, record) >= 0)
 		tailor_latency_count(&observer->latency[answering_server(observer, record)], request->end_ns - request->begin_ns);
 	if (observer->options.access_log)
@@ -133,7 +139,7 @@ static void on_ended(void *context, size_t worker, const struct tailor_record *r
 	if (verdict == TAILOR_SLOW_SKIP)
 		return;
 	if (verdict == TAILOR_SLOW_KEEP)
-		atomic_fetch_add_explicit(&observer->slow, 1, memory_order_relaxed);
+		add(&observer->slow, 1);
 	else if (!draw_baseline(observer, request->end_ns))
 		return;
 	if (observer->queued == QUEUE_MAX) {
@@ -294,7 +300,7 @@ static int store_timeline(struct tailor_observer *observer, struct tailor_queued
 	if (error)
 		return error;
 	if (timeline.loss_count)
-		atomic_fetch_add_explicit(&observer->windows_with_loss, 1, memory_order_relaxed);
+		add(&observer->windows_with_loss, 1);
 	timeline.omitted = observer->omitted;
 	pthread_mutex_lock(&observer->storing);
 	error = observer->options.store ? tailor_store_append(observer->options.store, &timeline) : -ESTALE;
@@ -315,7 +321,7 @@ static void count_stored(struct tailor_observer *observer, const struct tailor_q
 	if (error && slow)
 		omit(observer, &observer->not_stored, 1);
 	else if (!error)
-		atomic_fetch_add_explicit(slow ? &observer->stored : &observer->baseline, 1, memory_order_relaxed);
+		add(slow ? &observer->stored : &observer->baseline, 1);
 }
 
 /* Makes timelines of these requests; what overlaps in time is read once. */

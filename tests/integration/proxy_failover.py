@@ -257,6 +257,19 @@ def a_refused_connection_goes_to_the_other_server():
         revived.stop()
 
 
+def a_server_whose_connections_die_before_its_listener_is_left():
+    # A killed process: the kernel may reset its connections first, and take a new one until it comes to the listening socket.
+    dying = threading.Event()
+    first = Backend(lambda r, c: None if dying.is_set() else ok(b"a"))
+    second = Backend(lambda r, c: ok(b"b"))
+    with Proxy(first, second) as proxy, proxy.connect() as client:
+        for body in (b"a", b"b"):
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            response = client.response()
+            assert (response.status, response.body) == (200, body), (response.status, response.body)
+            dying.set()
+
+
 def with_all_servers_down_the_answer_is_503():
     closed = [Backend(), Backend()]
     for backend in closed:

@@ -42,8 +42,8 @@ void server_gone(struct serving *serving)
 	serving->gone = true;
 	serving->wire->owner = NULL;
 	free(serving->in);
-	free(serving->out);
-	serving->in = serving->out = NULL;
+	free(serving->out.data);
+	serving->in = serving->out.data = NULL;
 }
 
 void server_ports_begin(uint16_t port)
@@ -300,7 +300,7 @@ static void answered(struct serving *serving)
 
 static void answer(struct serving *serving)
 {
-	size_t length = serving->out_length < serving->out_stop ? serving->out_length : serving->out_stop;
+	size_t length = serving->out.length < serving->out_stop ? serving->out.length : serving->out_stop;
 	size_t piece;
 
 	if (serving->wire->peer_silent)
@@ -308,7 +308,7 @@ static void answer(struct serving *serving)
 	piece = length - serving->out_at;
 	if (piece > 0 && world_chance(100))
 		piece = world_between(1, piece);
-	piece = wire_write(serving->wire, serving->out + serving->out_at, piece);
+	piece = wire_write(serving->wire, serving->out.data + serving->out_at, piece);
 	serving->out_at += piece;
 	if (serving->out_at == length)
 		answered(serving);

@@ -298,6 +298,25 @@ static void what_was_overwritten_before_the_window_is_no_loss_of_it(void **state
 	tailor_harvest_free(&harvest);
 }
 
+/* A producer that was held up for long between its clock and its place in the channel: everything before it is still there. */
+static void a_single_event_that_came_late_does_not_end_the_harvest(void **state)
+{
+	struct tailor_harvest harvest = {0};
+	struct tailor_source source = {.name = "cpu0", .before_ns = 1000000};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	for (uint64_t i = 0; i < 60; i++)
+		put(&ring, TAILOR_EVENT_SWITCH_IN, 0, i == 50 ? 500000000 : 1000000000 + i * 1000000, 0, 0, 0, 0, NULL);
+	source.channel = ring.channel;
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 1010000000, 1059000000), 0);
+	assert_int_equal(harvest.loss_count, 0);
+	assert_int_equal(harvest.event_count, 50); /* from 9 ms on, without the late one */
+	assert_int_equal(harvest.events[0].event.time_ns, 1009000000);
+	tailor_harvest_free(&harvest);
+}
+
 static void a_harvest_of_nothing_is_empty(void **state)
 {
 	struct tailor_harvest harvest = {0};
@@ -512,6 +531,7 @@ int main(void)
 		cmocka_unit_test(a_position_that_is_never_published_is_skipped_after_a_while),
 		cmocka_unit_test(a_harvest_is_ordered_cut_to_its_window_and_keeps_texts),
 		cmocka_unit_test(a_harvest_says_what_was_overwritten_and_what_was_dropped),
+		cmocka_unit_test(a_single_event_that_came_late_does_not_end_the_harvest),
 		cmocka_unit_test(a_harvest_of_nothing_is_empty),
 		cmocka_unit_test(what_was_overwritten_before_the_window_is_no_loss_of_it),
 		cmocka_unit_test(windows_cut_from_one_harvest_are_those_of_harvests_of_their_own),
