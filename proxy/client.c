@@ -323,11 +323,10 @@ static void received(struct worker *worker, struct client *client, int result)
 
 void client_complete(struct worker *worker, struct client *client, enum operation operation, int result)
 {
+	struct upstream *direct = operation == OPERATION_SEND ? client->exchange.direct : NULL;
 	bool closing = client->connection.closing;
 
 	if (operation == OPERATION_SEND) {
-		struct upstream *direct = client->exchange.direct;
-
 		if (direct) {
 			direct->in.held = false;
 			connection_unhold(worker, &direct->connection);
@@ -341,6 +340,8 @@ void client_complete(struct worker *worker, struct client *client, enum operatio
 	} else if (!closing && operation == OPERATION_RECEIVE) {
 		received(worker, client, result);
 	}
+	if (direct)
+		input_rest(worker, &direct->in);
 	input_rest(worker, &client->in);
 	connection_settle(worker, &client->connection);
 }
