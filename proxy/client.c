@@ -11,6 +11,7 @@
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
+#include "proxy/record.h"
 #include "proxy/response.h"
 
 /* How long a client that was told to close may take to do so. */
@@ -135,7 +136,9 @@ static void parse(struct worker *worker, struct client *client)
 
 	if (ret > 0) {
 		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+		record_step_begin(worker);
 		exchange_start(worker, client);
+		record_step_end(worker);
 	} else if (ret < 0) {
 		client->exchange.method = worker->head.method_known;
 		exchange_refuse(worker, client, (unsigned int)-ret);
