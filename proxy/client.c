@@ -12,6 +12,7 @@
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
+#include "proxy/record.h"
 #include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/timeouts.h"
@@ -155,7 +156,9 @@ static void parse(struct worker *worker, struct client *client)
 
 	if (ret > 0) {
 		timeouts_wait(worker, client, UINT64_MAX);
+		record_step_begin(worker);
 		exchange_start(worker, client);
+		record_step_end(worker);
 	} else if (ret < 0) {
 		client->exchange.method = worker->head.method_known;
 		exchange_refuse(worker, client, (unsigned int)-ret,
