@@ -136,6 +136,27 @@ static inline void tailor_slot_write_alone(struct tailor_event *slot, uint64_t p
 }
 
 /*
+ * The same with an event's fields one by one. Who has just made the event has them in registers: a copy of it in wider words
+ * would have to wait for its own stores, and those for the slot's cache line, which a reader on another CPU had.
+ */
+static inline __attribute__((always_inline)) void tailor_slot_write_event_alone(struct tailor_event *slot, uint64_t position,
+                                                                                const struct tailor_event *event)
+{
+	__atomic_store_n(&slot->sequence, TAILOR_SEQUENCE_BUSY(position), __ATOMIC_RELAXED);
+	__atomic_store_n(&slot->kind, event->kind, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->texts, event->texts, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->cpu, event->cpu, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->extra, event->extra, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->time_ns, event->time_ns, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->request, event->request, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->pid, event->pid, __ATOMIC_RELEASE);
+	__atomic_store_n(&slot->tid, event->tid, __ATOMIC_RELEASE);
+	for (unsigned int i = 0; i < sizeof(event->arg) / sizeof(event->arg[0]); i++)
+		__atomic_store_n(&slot->arg[i], event->arg[i], __ATOMIC_RELEASE);
+	tailor_slot_publish(slot, position);
+}
+
+/*
  * Writes one event and, behind it, `text` (text_length bytes, cut to TAILOR_TEXTS_MAX slots; may be
  * NULL with 0). Sets event->texts. Any thread; async-signal-safe; never blocks, never allocates.
  * Writers of one channel may be in different processes.
@@ -162,6 +183,9 @@ static inline void tailor_channel_write(const struct tailor_channel *channel, st
 	}
 }
 
+/* About a request's events: by then the line has come. */
+#define TAILOR_SLOTS_AHEAD 12
+
 /*
  * As tailor_channel_write(), for a channel that only ever has this one writer (one thread at a time, no signal handler): no locked
  * instruction, and positions are counted once all of their slots are published, so that an event never shows without its
@@ -177,7 +201,7 @@ static inline void tailor_channel_write_alone(const struct tailor_channel *chann
 	if (texts > TAILOR_TEXTS_MAX)
 		texts = TAILOR_TEXTS_MAX;
 	event->texts = (uint8_t)texts;
-	tailor_slot_write_alone(&channel->slots[position & channel->mask], position, event);
+	tailor_slot_write_event_alone(&channel->slots[position & channel->mask], position, event);
 	for (i = 0; i < texts; i++) {
 		uint64_t length = text_length - i * TAILOR_TEXT_BYTES;
 		struct tailor_text line = {.kind = TAILOR_EVENT_TEXT};
@@ -188,6 +212,8 @@ static inline void tailor_channel_write_alone(const struct tailor_channel *chann
 		tailor_slot_write_alone(&channel->slots[position & channel->mask], position, &line);
 	}
 	__atomic_store_n(&channel->head->reserved_count, position + 1, __ATOMIC_RELEASE);
+	/* A reader had that slot's line a lap ago. */
+	__builtin_prefetch(&channel->slots[(position + TAILOR_SLOTS_AHEAD) & channel->mask], 1);
 }
 
 enum tailor_read {
