@@ -12,6 +12,7 @@
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
+#include "proxy/record.h"
 #include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/timeouts.h"
@@ -155,7 +156,9 @@ static void parse(struct worker *worker, struct client *client)
 
 	if (ret > 0) {
 		timeouts_wait(worker, client, UINT64_MAX);
+		record_step_begin(worker);
 		exchange_start(worker, client);
+		record_step_end(worker);
 	} else if (ret < 0) {
 		client->exchange.method = worker->head.method_known;
 		exchange_refuse(worker, client, (unsigned int)-ret,
@@ -323,11 +326,10 @@ static void received(struct worker *worker, struct client *client, int result)
 
 void client_complete(struct worker *worker, struct client *client, enum operation operation, int result)
 {
+	struct upstream *direct = operation == OPERATION_SEND ? client->exchange.direct : NULL;
 	bool closing = client->connection.closing;
 
 	if (operation == OPERATION_SEND) {
-		struct upstream *direct = client->exchange.direct;
-
 		if (direct) {
 			direct->in.held = false;
 			connection_unhold(worker, &direct->connection);
@@ -341,6 +343,8 @@ void client_complete(struct worker *worker, struct client *client, enum operatio
 	} else if (!closing && operation == OPERATION_RECEIVE) {
 		received(worker, client, result);
 	}
+	if (direct)
+		input_rest(worker, &direct->in);
 	input_rest(worker, &client->in);
 	connection_settle(worker, &client->connection);
 }

@@ -52,7 +52,7 @@ static void record_parsed(struct worker *worker, const struct exchange *exchange
 	if (head->target.length < room)
 		room = head->target.length;
 	memcpy(text + length, head->target.data, room);
-	record_at(worker, tailor_clock_ns(), TAILOR_EVENT_REQUEST_PARSED, exchange->id, 0, arg, text, length + room);
+	record_at(worker, record_ns(worker), TAILOR_EVENT_REQUEST_PARSED, exchange->id, 0, arg, text, length + room);
 }
 
 static unsigned int live_attempts(const struct exchange *exchange)

@@ -236,8 +236,12 @@ void tailor_proxy_stop_begin(struct tailor_proxy *proxy, uint64_t deadline_ns, b
 
 		command_run(proxy, i, &command);
 	}
-	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, patient || proxy->options.shared);
 	proxy->stopping = true;
+	for (unsigned int i = 0; patient && i < proxy->started; i++) {
+		while (!__atomic_load_n(&proxy->worker[i].left, __ATOMIC_ACQUIRE))
+			usleep(100);
+	}
+	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, patient || proxy->options.shared);
 	pthread_mutex_unlock(&proxy->commands);
 }
 

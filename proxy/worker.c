@@ -147,6 +147,19 @@ static void accept_again(struct worker *worker)
 	tailor_ring_accept(worker->ring, worker->listener, TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_ACCEPT));
 }
 
+/*
+ * The listener is another process's from here on. A connection wakes one of those who wait for it, and that may have been the
+ * accept that was cancelled then: nobody else would come for it.
+ */
+static void leave_listener(struct worker *worker)
+{
+	int fd;
+
+	while (worker->patient && (fd = accept4(worker->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		client_accepted(worker, fd);
+	__atomic_store_n(&worker->left, true, __ATOMIC_RELEASE);
+}
+
 static void accepted(struct worker *worker, const struct tailor_completion *completion)
 {
 	/* Also while stopping: this one was accepted before that was said. */
@@ -155,8 +168,10 @@ static void accepted(struct worker *worker, const struct tailor_completion *comp
 	if (completion->flags & TAILOR_RING_MORE)
 		return;
 	worker->accepting = false;
-	if (worker->stopping)
+	if (worker->stopping) {
+		leave_listener(worker);
 		return;
+	}
 	/* Out of descriptors or memory: trying at once would spin. */
 	if (completion->result < 0 && completion->result != -ECONNABORTED)
 		worker->accept_retry_ns = worker->now_ns + ACCEPT_RETRY_NS;
@@ -179,6 +194,8 @@ static void stop(struct worker *worker, uint64_t deadline_ns, bool patient)
 	if (worker->accepting)
 		tailor_ring_cancel(worker->ring, TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_ACCEPT),
 		                   TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_CANCEL));
+	else if (!worker->left)
+		leave_listener(worker);
 	if (!patient)
 		client_close_all(worker, false);
 	upstream_close_idle(worker);

@@ -302,6 +302,7 @@ struct worker {
 	struct command *command;   /* atomic */
 	struct command *detaching; /* acknowledged when the waker's read is back */
 	bool stopping, patient;
+	bool left;  /* atomic: the listener is not used any more */
 	bool ended; /* atomic: the thread has nothing left to do */
 	uint64_t stop_deadline_ns;
 	pthread_t thread;

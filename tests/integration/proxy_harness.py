@@ -2,6 +2,7 @@
 """What the proxy's tests share: the driver as a child process, servers under a test's control, raw clients."""
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -68,6 +69,9 @@ class Proxy:
 
     def status(self):
         return json.loads(self.command("status")[0])
+
+    def resident_kib(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{self.process.pid}/status").read())[1])
 
     def events(self):
         """Waits for the end of requests that have begun: a client may have its answer before the proxy knows it."""
