@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "proxy/body.h"
 #include "proxy/client.h"
 #include "proxy/connection.h"
 #include "proxy/failover.h"
@@ -55,7 +56,7 @@ static void record_parsed(struct worker *worker, const struct exchange *exchange
 	record_at(worker, record_ns(worker), TAILOR_EVENT_REQUEST_PARSED, exchange->id, 0, arg, text, length + room);
 }
 
-static unsigned int live_attempts(const struct exchange *exchange)
+unsigned int exchange_live_attempts(const struct exchange *exchange)
 {
 	unsigned int live = 0;
 
@@ -124,89 +125,6 @@ void exchange_granted(struct worker *worker, struct client *client, int server)
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 }
 
-/* Also a chunk of which no more than its size is here. */
-static bool is_too_long(const struct worker *worker, const struct exchange *exchange)
-{
-	uint64_t most = worker->options->body_bytes_max;
-
-	if (most == 0 || exchange->framing == HTTP1_NO_BODY)
-		return false;
-	return (exchange->framing == HTTP1_CHUNKED ? exchange->chunked.data + exchange->chunked.left : exchange->body_left) > most;
-}
-
-/* Moves some of the body from `in` to `forward`. Returns 0, or the status to refuse it with. */
-static unsigned int take_piece(struct worker *worker, struct client *client)
-{
-	struct exchange *exchange = &client->exchange;
-	struct input *in = &client->in;
-	uint32_t room = replay_forward_bytes(worker, client) - exchange->forward_end;
-	uint32_t bytes;
-	int64_t taken;
-
-	(void)input_gather(worker, in);
-	bytes = input_length(in);
-	if (bytes > room && replay_grow(worker, client))
-		room = replay_forward_bytes(worker, client) - exchange->forward_end;
-	if (bytes > room)
-		bytes = room;
-	if (exchange->framing == HTTP1_CHUNKED) {
-		taken = http1_chunked_take(&exchange->chunked, in->data + in->start, bytes,
-		                           &exchange->request_complete);
-		if (taken < 0)
-			return 400;
-		if (is_too_long(worker, exchange))
-			return 413;
-	} else {
-		taken = bytes < exchange->body_left ? bytes : (int64_t)exchange->body_left;
-		exchange->body_left -= (uint64_t)taken;
-		exchange->request_complete = exchange->body_left == 0;
-	}
-	memcpy(replay_forward(client) + exchange->forward_end, in->data + in->start, (size_t)taken);
-	exchange->forward_end += (uint32_t)taken;
-	in->start += (uint32_t)taken;
-	if (exchange->tunnel)
-		count_add(&worker->counters.tunnel_bytes_to_server, (uint64_t)taken);
-	return 0;
-}
-
-/* The same with all that is there, as far as there is room. */
-static unsigned int take_body(struct worker *worker, struct client *client)
-{
-	const struct exchange *exchange = &client->exchange;
-
-	while (!exchange->request_complete && !input_empty(&client->in) &&
-	       (exchange->forward_end < replay_forward_bytes(worker, client) || replay_grow(worker, client))) {
-		unsigned int status = take_piece(worker, client);
-
-		if (status)
-			return status;
-	}
-	return 0;
-}
-
-/* Makes room for more body once the server has what is buffered; from then on the request cannot be sent again. */
-static bool discard_sent(struct worker *worker, struct client *client)
-{
-	struct exchange *exchange = &client->exchange;
-	uint32_t room = replay_forward_bytes(worker, client);
-	struct attempt *attempt;
-
-	if (exchange->request_complete || live_attempts(exchange) != 1)
-		return false;
-	/* What can be kept whole is, to the last byte that fits. */
-	if (!exchange->unkept && exchange->forward_end == room && replay_grow(worker, client))
-		return true;
-	if (exchange->forward_end < (exchange->unkept ? room / 2 : room))
-		return false;
-	attempt = &exchange->attempt[exchange->attempts - 1];
-	if (!attempt->upstream || attempt->upstream->sending || attempt->sent_bytes < exchange->forward_end)
-		return false;
-	exchange->request_lost = exchange->unkept = true;
-	exchange->forward_end = 0;
-	attempt->sent_bytes = 0;
-	return true;
-}
-
 /* The client has said that nothing more comes, and all that came is not the whole request. */
 static bool is_broken_off(const struct client *client)
 {
@@ -227,7 +145,7 @@ void exchange_feed(struct worker *worker, struct client *client)
 	if (client->state != CLIENT_EXCHANGE || exchange->response_complete)
 		return;
 	do {
-		unsigned int status = take_body(worker, client);
+		unsigned int status = body_take(worker, client);
 
 		if (status) {
 			if (exchange->winner >= 0)
@@ -240,7 +158,7 @@ void exchange_feed(struct worker *worker, struct client *client)
 			if (exchange->attempt[i].upstream)
 				upstream_send(worker, exchange->attempt[i].upstream);
 		}
-	} while (discard_sent(worker, client));
+	} while (body_discard_sent(worker, client));
 	if (is_broken_off(client)) {
 		exchange_client_gone(worker, client);
 		return;
@@ -288,7 +206,7 @@ void exchange_start(struct worker *worker, struct client *client)
 		return;
 	}
 	/* Before anybody is asked to take it: also who waits for a 100 learns it in time. */
-	if (is_too_long(worker, exchange)) {
+	if (body_is_too_long(worker, exchange)) {
 		refuse_body(worker, client, 413);
 		return;
 	}
@@ -317,7 +235,7 @@ void exchange_start(struct worker *worker, struct client *client)
 	/* More than comes by chance in the same piece is taken in by our own measure. */
 	client->in.own = exchange->body_left > input_length(&client->in) + worker->in_bytes / 2;
 	/* Before the attempt, so that a small body goes out with the head. */
-	status = take_body(worker, client);
+	status = body_take(worker, client);
 	if (status)
 		refuse_body(worker, client, status);
 	else if (is_broken_off(client))
@@ -458,7 +376,7 @@ void exchange_finish(struct worker *worker, struct client *client)
 		count_refused(worker, client->exchange.refusal);
 	client->exchange.deadline_ns = UINT64_MAX;
 	end(worker, client, client->exchange.refused ? TAILOR_REQUEST_END_REFUSED : TAILOR_REQUEST_END_DONE);
-	assert(live_attempts(&client->exchange) == 0);
+	assert(exchange_live_attempts(&client->exchange) == 0);
 	client_answered(worker, client);
 }
 
@@ -527,7 +445,7 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 		cut(worker, client);
 		return;
 	}
-	if (live_attempts(exchange) > 0)
+	if (exchange_live_attempts(exchange) > 0)
 		return;
 	switch (end_reason) {
 	case TAILOR_ATTEMPT_END_CONNECT:
@@ -552,7 +470,7 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream, bo
 	struct failover_verdict verdict;
 
 	/* Read whole, or also under way elsewhere: this pause costs it nothing. */
-	if (exchange->response_complete || exchange->tunnel || live_attempts(exchange) > 1)
+	if (exchange->response_complete || exchange->tunnel || exchange_live_attempts(exchange) > 1)
 		return;
 	verdict = failover_judge(&c);
 	if (verdict.action != FAILOVER_REPLAY) {

@@ -17,6 +17,9 @@ void exchange_start(struct worker *worker, struct client *client);
 /* It has waited for a place and has one now, at that server; -1: there is no server that could be asked. */
 void exchange_granted(struct worker *worker, struct client *client, int server);
 
+/* How many attempts are under way. */
+unsigned int exchange_live_attempts(const struct exchange *exchange);
+
 /* The attempt is at its server no longer; idempotent. */
 void exchange_leave_place(struct worker *worker, struct attempt *attempt);
 

@@ -6,6 +6,10 @@
  *   input.c     bytes received and not used up
  *   client.c    the client's side: bytes in, state of the connection
  *   exchange.c  one request: its attempts, failover, its end
+ *   body.c      its body on the way to servers; replay.c keeps what may be sent again
+ *   queue.c     places at the servers, and who waits for one
+ *   timeouts.c  how long anything may take
+ *   tunnel.c    what follows a change of protocol
  *   upstream.c  connections to servers and their pool
  *   response.c  the chosen response, framed for the client
  *   pause.c     what the JVMs' pages say

@@ -77,6 +77,30 @@ static void check_forwarded(const struct http1_head *head)
 	free(second);
 }
 
+/* With everything that may be told about the way: within its bound, and a request still. */
+static void check_told(const struct http1_head *head)
+{
+	static const struct http1_limits wide = {.head_bytes = 1 << 20, .fields = HTTP1_FIELDS_MAX};
+	static const struct forwarded_rules rules = {.via = "a-proxy", .x_forwarded = true, .forwarded = true, .upgrade = "websocket", .address = {0x20, 1, [15] = 1}};
+	static struct http1_head again;
+	size_t room = head->head_bytes + HEAD_ADDED_BYTES + (head->minor ? 0 : head->target.length), names = 0;
+	struct trace_source trace = {.random = 1};
+	struct http1_search search = {0};
+	char *text = malloc(room);
+	int length;
+
+	require(text);
+	length = head_write_request(&trace, head, 0xa1, "127.0.0.1:9201", &rules, text, room);
+	require(length > 0);
+	if (head->field_count + 8 <= HTTP1_FIELDS_MAX) {
+		require(http1_parse_request(text, (size_t)length, &wide, &search, &again) == 1 && again.framing == head->framing);
+		for (size_t i = 0; i < again.field_count; i++)
+			names += again.field[i].name.length == 3 && strncasecmp(again.field[i].name.data, "Via", 3) == 0;
+		require(names == 1);
+	}
+	free(text);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct http1_limits limits[] = {{16384, HTTP1_FIELDS_MAX}, {96, 3}};
@@ -96,6 +120,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			continue;
 		check_head(&whole, text, size, &limits[i]);
 		check_forwarded(&whole);
+		check_told(&whole);
 	}
 	return 0;
 }

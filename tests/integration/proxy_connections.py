@@ -22,6 +22,21 @@ def connections_to_servers_are_kept_and_shared():
         assert status["server"][0]["connects"] == 1 and status["server"][0]["responses"] == 20
 
 
+def a_connection_that_its_server_has_closed_meanwhile_is_not_used():
+    def answer(request, connection):
+        # As servers do that never say that they will close.
+        threading.Timer(0.05, connection.shutdown, (socket.SHUT_RDWR,)).start()
+        return ok(b"x")
+
+    backend = Backend(answer)
+    with Proxy(backend) as proxy:
+        for _ in range(3):
+            assert proxy.get("/", "POST", "Content-Length: 1\r\n", b"x").status == 200
+            time.sleep(0.15)
+        assert backend.connections == 3
+        assert [event.reason for event in proxy.events() if event.begins] == [0, 0, 0]
+
+
 def connections_of_a_past_peak_are_closed_when_unused():
     together = threading.Barrier(8)
 
