@@ -21,12 +21,21 @@ static inline void record_at(struct worker *worker, uint64_t time_ns, enum tailo
 	tailor_channel_write_alone(&worker->options->channels[worker->index], &event, text, text_length);
 }
 
+/* The time of what is recorded now. */
+static inline uint64_t record_ns(const struct worker *worker)
+{
+	return worker->step_ns ? worker->step_ns : tailor_clock_ns();
+}
+
 static inline void record(struct worker *worker, enum tailor_event_kind kind, const struct exchange *exchange,
                           uint32_t extra, uint64_t arg0, uint64_t arg1, uint64_t arg2)
 {
 	const uint64_t arg[3] = {arg0, arg1, arg2};
 
-	record_at(worker, worker->step_ns ? worker->step_ns : tailor_clock_ns(), kind, exchange->id, extra, arg, NULL, 0);
+	/* A refused connection's, or a tunnel's, whose request has ended. */
+	if (exchange->id == 0)
+		return;
+	record_at(worker, record_ns(worker), kind, exchange->id, extra, arg, NULL, 0);
 }
 
 /*

@@ -84,7 +84,8 @@ enum tailor_event_kind {
 	 * reason). arg[0]: the attempt's upstream local port, 0 while connecting. Attempt 0 is the first. */
 	TAILOR_EVENT_ATTEMPT_BEGIN = 66,
 	/* The attempt's connection is ready, its tag stored and the send about to be submitted. extra as above, arg[0]: local port.
-	 * arg[1]: 1 when the connection was there and the attempt begins with this event, 0 when it had an ATTEMPT_BEGIN. */
+	 * arg[1]: 1 when the connection was there and the attempt begins with this event, 0 when it had an ATTEMPT_BEGIN; what is sent
+	 * as soon as it was parsed has the same time as its REQUEST_PARSED. */
 	TAILOR_EVENT_ATTEMPT_SEND = 67,
 	/* The kernel accepted the last byte of the attempt's request. extra, arg[0] as above. */
 	TAILOR_EVENT_ATTEMPT_SENT = 68,
@@ -101,6 +102,10 @@ enum tailor_event_kind {
 	 * sent to the client, arg[1]: enum tailor_request_end, arg[2]: TAILOR_ATTEMPT of the one that answered, or
 	 * TAILOR_ATTEMPT_NONE. Always the request's last event. */
 	TAILOR_EVENT_REQUEST_END = 73,
+
+	/* Its head was parsed, and the server that it is for has as many requests as it may (limits.in_flight): it waits for
+	 * one of them to end, until the next ATTEMPT_BEGIN or REPLY_BEGIN. */
+	TAILOR_EVENT_REQUEST_QUEUED = 74,
 
 	/* --- any ------------------------------------------------------------------------------- */
 

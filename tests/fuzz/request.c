@@ -44,6 +44,7 @@ static int asks_for_the_same(struct http1_text target, const struct http1_head *
 
 static void check_forwarded(const struct http1_head *head)
 {
+	static const struct forwarded_rules no_rules = {0};
 	static const struct http1_limits limits = {.head_bytes = 1 << 20, .fields = HTTP1_FIELDS_MAX};
 	struct trace_source trace = {.random = 1};
 	/* The target's authority may stand in for Host. */
@@ -54,7 +55,7 @@ static void check_forwarded(const struct http1_head *head)
 	int length;
 
 	require(first && second);
-	length = head_write_request(&trace, head, 0xa1, "127.0.0.1:9201", first, room);
+	length = head_write_request(&trace, head, 0xa1, "127.0.0.1:9201", &no_rules, first, room);
 	require(length > 0);
 	/* Fields are added; a head that had as many as allowed is refused by nobody but this parser. */
 	if (head->field_count <= HTTP1_FIELDS_MAX - 3) {
@@ -70,7 +71,7 @@ static void check_forwarded(const struct http1_head *head)
 			        again.field[i].known == HTTP1_TRANSFER_ENCODING);
 		}
 		require(hosts == 1);
-		require(head_write_request(&trace, &again, 0xa2, "-", second, room + HEAD_ADDED_BYTES) == length);
+		require(head_write_request(&trace, &again, 0xa2, "-", &no_rules, second, room + HEAD_ADDED_BYTES) == length);
 	}
 	free(first);
 	free(second);

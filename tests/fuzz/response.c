@@ -36,8 +36,8 @@ static void check_forwarded(const struct http1_head *head, enum http1_method met
 		exchange.reframing = REFRAME_FROM_CHUNKED;
 		expected = HTTP1_UNTIL_CLOSE;
 	}
-	length = head->status < 200 ? head_write_interim(head, to, head->head_bytes + HEAD_ADDED_BYTES)
-	                            : head_write_response(&exchange, head, to, head->head_bytes + HEAD_ADDED_BYTES);
+	length = head->status < 200 ? head_write_interim(head, NULL, to, head->head_bytes + HEAD_ADDED_BYTES)
+	                            : head_write_response(&exchange, head, NULL, to, head->head_bytes + HEAD_ADDED_BYTES);
 	require(length > 0);
 	if (head->field_count > HTTP1_FIELDS_MAX - 3)
 		return;

@@ -27,12 +27,13 @@ struct story {
 /* The target is compared as the server gets it: in origin-form. */
 static void see_head(void *context, const struct http1_head *head)
 {
+	static const struct forwarded_rules no_rules = {0};
 	struct story *story = context;
 	struct seen *seen = &story->seen[story->count++];
 	struct trace_source trace = {.random = 1};
 	char to[20000];
 	const char *target;
-	int length = head_write_request(&trace, head, 0xa1, "a", to, sizeof(to));
+	int length = head_write_request(&trace, head, 0xa1, "a", &no_rules, to, sizeof(to));
 
 	require(length > 0);
 	if (story->forward)

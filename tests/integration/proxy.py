@@ -93,6 +93,56 @@ def ten_megabytes_pass_both_ways_with_bounded_memory():
             assert memory < 40 << 10, f"{memory} KiB for a 10 MiB body"
 
 
+def idle_clients_hold_no_memory():
+    backend = Backend(lambda r, c: ok(bytes(3000)))
+    with Proxy(backend) as proxy, contextlib.ExitStack() as clients:
+        def ask():
+            client = clients.enter_context(proxy.connect())
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert len(client.response().body) == 3000
+
+        for _ in range(300):
+            ask()
+        before = proxy.resident_kib()
+        for _ in range(1000):
+            ask()
+        if "asan" not in DRIVER and "tsan" not in DRIVER:
+            assert proxy.resident_kib() < before + 2000, f"{proxy.resident_kib() - before} KiB for 1000 idle clients"
+
+
+def who_does_not_read_takes_no_receive_buffer_from_others():
+    # More than the ring has, of each kind: answers of one piece, answers of many, and requests behind one that waits.
+    release = threading.Event()
+
+    def answer(request, connection):
+        if request.target == "/wait":
+            release.wait(20)
+        return ok(bytes({"/one": 16384, "/many": 400000}.get(request.target, 5)))
+
+    backend = Backend(answer)
+    with Proxy(backend) as proxy, contextlib.ExitStack() as clients:
+        for target, behind in (("/one", b""), ("/many", b""), ("/wait", b"GET /behind HTTP/1.1\r\nHost: x\r\n\r\n" * 1500)):
+            for _ in range(300):
+                client = clients.enter_context(contextlib.closing(socket.socket()))
+                # Small windows, so that what is not read stays in the proxy.
+                client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+                client.connect(("127.0.0.1", proxy.port))
+                client.setblocking(False)
+                client.send(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                with contextlib.suppress(BlockingIOError):
+                    client.send(behind)
+        time.sleep(0.5)
+        began = time.monotonic()
+        with proxy.connect() as client:
+            for size in (1, 16384, 100000):
+                client.send(f"PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode() + bytes(size))
+                assert len(client.response().body) == 5
+        assert time.monotonic() - began < 5
+        if "asan" not in DRIVER and "tsan" not in DRIVER:
+            assert proxy.resident_kib() < 100 << 10, f"{proxy.resident_kib()} KiB for 900 clients"
+        release.set()
+
+
 def a_slow_client_holds_the_server_back():
     sent = []
 

@@ -86,7 +86,7 @@ static void finish_reply(struct client *client)
 {
 	struct reply *reply = &client->reply;
 
-	world_check(client->answered < client->made || (reply->refused && reply->status == 503 && reply->id == 0),
+	world_check(client->answered < client->made || (reply->refused && (reply->status == 503 || reply->status == 429) && reply->id == 0),
 	            "an answer (%u) that nobody asked for", reply->status);
 	if (client->answered < client->made) {
 		struct request *request = traffic_request(client->request[client->answered++]);

@@ -108,7 +108,8 @@ static void make_fields(struct client *client, struct request *request)
 		output_text(&client->out, "Expect: 100-continue\r\n");
 	if (request->chunked)
 		output_text(&client->out, "Transfer-Encoding: chunked\r\n");
-	else if (request->has_body) {
+	/* RFC 1945, 8.3 */
+	else if (request->has_body || (request->minor == 0 && request->method == HTTP1_POST)) {
 		snprintf(text, sizeof(text), "Content-Length: %" PRIu64 "\r\n", request->body_bytes);
 		output_text(&client->out, text);
 	}

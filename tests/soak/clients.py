@@ -148,10 +148,12 @@ class Clients:
 
     async def slow_reader(self, rng):
         await self.pace.turn()
-        connection = await Connection.open(self.port, receive_buffer=4096, piece=rng.choice((1000, 5000, 20000)), pause=rng.uniform(0, 0.02))
+        connection = await Connection.open(self.port, receive_buffer=4096, pause=rng.uniform(0, 0.02))
         try:
             for _ in range(rng.randrange(1, 3)):
                 request = self.request(rng)
+                # At most a hundred pieces: slow, and not for ever.
+                connection.piece = max(rng.choice((1000, 5000, 20000)), len(request.expected()) // 100)
                 if not await self.converse(connection, [request], connection.send(request.whole())):
                     return
         finally:
@@ -208,6 +210,7 @@ class Clients:
         sessions, weights = zip(*kinds)
         while not self.stopping:
             session, = rng.choices(sessions, weights)
+            asyncio.current_task().set_name(session.__name__)
             try:
                 await session(self, rng)
             except ConnectionError as error:

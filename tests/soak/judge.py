@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What every request came to, and whether a server's end explains it."""
+import asyncio
 import collections
 
 SHOWN = 20  # failures that are told in full
@@ -18,7 +19,10 @@ class Judge:
         self.executed = collections.Counter()
 
     def fail(self, text, path=None):
+        """`path`: of a request, called by the task of its client."""
         self.failed += 1
+        if path:
+            text = f"{asyncio.current_task().get_name()}: {text}"
         if len(self.failures) < SHOWN:
             self.failures.append((path, text))
 

@@ -242,6 +242,32 @@ static void connecting_is_waiting_for_a_connection(void **state)
 	scene_close(&scene);
 }
 
+static void a_wait_for_a_place_at_the_server_is_neither_its_nor_the_proxys_work(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 9000);
+	scene.window.record.queued_ns = US(1005);
+	scene.window.record.attempt[0].begin_ns = US(5005);
+	scene.window.record.attempt[0].send_ns = US(5006);
+	scene.window.record.attempt[0].sent_ns = US(5012);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_LIMIT_WAIT, 4000);
+	assert_detail(&scene, TAILOR_CAUSE_LIMIT_WAIT, "the server had as many requests as limits.in_flight allows");
+	scene_close(&scene);
+
+	/* In vain: refused when the time in the queue was over. */
+	scene_open(&scene, 9000);
+	scene.window.record.queued_ns = US(1005);
+	scene.window.record.attempts = 0;
+	scene.window.record.answered = -1;
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_LIMIT_WAIT, 8995 - 1005);
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_LIMIT_WAIT);
+	scene_close(&scene);
+}
+
 static void a_request_that_the_proxy_answers_itself_is_the_proxys(void **state)
 {
 	struct scene scene;
@@ -286,6 +312,7 @@ int main(void)
 		cmocka_unit_test(a_wait_in_the_middle_of_a_long_response_is_not_blamed_on_the_server),
 		cmocka_unit_test(a_proxy_without_a_cpu_is_the_proxys_own_fault),
 		cmocka_unit_test(connecting_is_waiting_for_a_connection),
+		cmocka_unit_test(a_wait_for_a_place_at_the_server_is_neither_its_nor_the_proxys_work),
 		cmocka_unit_test(a_request_that_the_proxy_answers_itself_is_the_proxys),
 		cmocka_unit_test(a_write_before_the_request_was_received_is_not_its_response),
 	};
