@@ -296,6 +296,8 @@ class Upgrade(unittest.TestCase):
     def test_one_that_fails_leaves_the_old_one_as_it_was(self):
         self.assertEqual(len(self.speak("offer")), 2 + 4)  # two clients' sockets, admin, agents, its own, the store's lock
         for until in ("hello", "offer", "ready", "yours"):
+            with self.old.changed:
+                self.old.lines.clear()
             self.speak(until)
             self.old.said(f"pid {os.getpid()} has not taken over: it ended before it served")
             self.assertEqual(self.ask("/status")[0], 200)
