@@ -15,6 +15,9 @@
 
 #define CONNECTIONS_MAX 16
 #define TIMEOUT_S 10
+/* How long requests under way may take to be answered when the thread is to end, and how often to look. */
+#define REST_MS 200
+#define REST_STEP_MS 10
 
 struct tailor_admin {
 	struct MHD_Daemon *daemon;
@@ -141,12 +144,21 @@ int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler
 	return errno ? -errno : -ENOMEM;
 }
 
+static bool has_connections(struct MHD_Daemon *daemon)
+{
+	const union MHD_DaemonInfo *information = MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+
+	return information && information->num_connections > 0;
+}
+
 void tailor_admin_rest(struct tailor_admin *admin)
 {
 	if (!admin->daemon)
 		return;
 	/* Alone, stopping would shut down the socket, for whoever else has it, too. */
 	(void)MHD_quiesce_daemon(admin->daemon);
+	for (int waited_ms = 0; waited_ms < REST_MS && has_connections(admin->daemon); waited_ms += REST_STEP_MS)
+		usleep(REST_STEP_MS * 1000);
 	MHD_stop_daemon(admin->daemon);
 	close(admin->daemon_fd);
 	admin->daemon = NULL;

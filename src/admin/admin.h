@@ -40,7 +40,7 @@ int tailor_admin_listener(const struct tailor_admin *admin);
  */
 int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler, tailor_admin_refused *refused, void *context, char *error,
                        size_t error_size);
-/* Ends the thread; whoever connects from now on waits for the next tailor_admin_start(), here or in another process. */
+/* Ends the thread, once what is under way is answered, 0.2 s at most; whoever connects from now on waits for the next tailor_admin_start(), here or in another process. */
 void tailor_admin_rest(struct tailor_admin *admin);
 /* Whether tailor_admin_stop() leaves the socket's file, because it is another process's; so it is at first of one that was handed over. */
 void tailor_admin_leave(struct tailor_admin *admin, bool leave);

@@ -85,18 +85,18 @@ class Stop(unittest.TestCase):
             self.assertEqual(self.proxy.process.wait(5), 0)
 
     def test_it_says_what_it_waits_for_and_cuts_the_rest_at_the_deadline(self):
-        self.serve("2500ms")
+        self.serve("4s")
         busy = [self.connect("/never") for _ in range(3)]
         time.sleep(0.2)
         began = self.begin()
-        self.assertRegex(self.proxy.said("may end within"), "within 2.50 s")
+        self.assertRegex(self.proxy.said("may end within"), "within 4.00 s")
         self.assertRegex(self.proxy.said("in flight still"), "in flight still: 3, connections open: 3")
         self.assertGreater(time.monotonic() - began, 1.9)
         self.assertRegex(self.proxy.said("were cut"), "were cut: 3")
         for connection in busy:
             self.assertEqual(self.rest(connection), b"")
         self.assertEqual(self.proxy.process.wait(5), 0)
-        self.assertLess(time.monotonic() - began, 4)
+        self.assertLess(time.monotonic() - began, 7)
 
     def test_a_second_signal_ends_it_at_once(self):
         for second in (signal.SIGTERM, signal.SIGINT):

@@ -181,8 +181,8 @@ class Upgrade(unittest.TestCase):
         echoed = sorted(int(path.split("?")[1]) for path in paths if path.startswith("/echo?"))
         self.assertEqual(echoed, list(range(1, clients.sent + 1)), "each request exactly once")
 
-    def speak(self, until):
-        """A new process that gets as far as `until` and ends. Returns what it was offered."""
+    def speak(self, until, then=lambda: None):
+        """A new process that gets as far as `until`, does something and ends. Returns what it was offered."""
         with socket.socket(socket.AF_UNIX, SEQPACKET) as connection:
             connection.settimeout(10)
             connection.connect(str(self.socket))
@@ -204,6 +204,7 @@ class Upgrade(unittest.TestCase):
                     break
             if until == "nonsense":
                 connection.send(b"nonsense")
+            then()
             for fd in offered:
                 os.close(fd)
             return offered
@@ -295,6 +296,8 @@ class Upgrade(unittest.TestCase):
     def test_one_that_fails_leaves_the_old_one_as_it_was(self):
         self.assertEqual(len(self.speak("offer")), 2 + 4)  # two clients' sockets, admin, agents, its own, the store's lock
         for until in ("hello", "offer", "ready", "yours"):
+            with self.old.changed:
+                self.old.lines.clear()
             self.speak(until)
             self.old.said(f"pid {os.getpid()} has not taken over: it ended before it served")
             self.assertEqual(self.ask("/status")[0], 200)
@@ -307,6 +310,31 @@ class Upgrade(unittest.TestCase):
                 self.assertEqual(agent.recv(1), b"")
         self.wait_stored(4)
         self.assertEqual(self.stored(), ["GET /slow?250"] * 4)
+
+    def test_one_that_hangs_is_told_of_and_stops_nobody(self):
+        def wait():
+            self.old.said(f"pid {os.getpid()} has not begun to serve; requests are served here meanwhile", 10)
+            self.assertIn(b"200 OK", self.get("/slow?250"))
+            with socket.socket(socket.AF_UNIX, SEQPACKET) as second:
+                second.connect(str(self.socket))
+                self.assertIn(b"another process is taking over already", second.recv(4096))
+            time.sleep(1)  # the observer has given up that one's timeline
+
+        self.speak("yours", wait)
+        self.old.said("has not taken over: it ended before it served; going on as before")
+        self.assertIn(b"200 OK", self.get("/slow?251"))
+        self.wait_stored(1)
+        self.assertEqual(self.stored(), ["GET /slow?251"])
+
+    def test_one_that_is_told_to_stop_waits_for_whom_it_has_given_everything(self):
+        def terminate():
+            self.old.popen.terminate()
+            time.sleep(0.5)
+            self.assertIsNone(self.old.popen.poll())
+            self.assertIn(b"200 OK", self.get("/ok"))
+
+        self.speak("yours", terminate)
+        self.assertEqual(self.old.end(), 0)
 
     def test_two_never_write_one_store(self):
         # A third one, which is told nothing, stays out all the time.
