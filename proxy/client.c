@@ -8,11 +8,15 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "proxy/addresses.h"
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
 #include "proxy/record.h"
+#include "proxy/replay.h"
 #include "proxy/response.h"
+#include "proxy/timeouts.h"
+#include "proxy/tunnel.h"
 
 /* How long a client that was told to close may take to do so. */
 #define DRAIN_NS (1 * TAILOR_NS_PER_S)
@@ -26,29 +30,33 @@ static void learn_peer(struct client *client)
 
 	client->port = 0;
 	client->ip = 0;
+	memset(client->address, 0, sizeof(client->address));
 	if (getpeername(client->connection.fd, (struct sockaddr *)&peer.storage, &peer.length) != 0)
 		return;
 	client->port = tailor_address_port(&peer);
 	if (peer.storage.ss_family == AF_INET)
 		client->ip = ntohl(((const struct sockaddr_in *)&peer.storage)->sin_addr.s_addr);
-	if (peer.storage.ss_family != AF_UNIX)
-		(void)setsockopt(client->connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
+	if (peer.storage.ss_family == AF_UNIX)
+		return;
+	tailor_address_ip(&peer, client->address);
+	(void)setsockopt(client->connection.fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 }
 
-static void set_alarm(struct worker *worker, struct client *client, uint64_t after_ns)
+/* A Unix socket has none, and everybody behind it is one. */
+static bool has_address(const struct client *client)
 {
-	wheel_set(&worker->wheel, &client->connection.alarm, worker->now_ns + after_ns);
+	static const uint8_t none[sizeof(client->address)];
+
+	return memcmp(client->address, none, sizeof(none)) != 0;
 }
 
 /* One too many: answered without looking at what it wants. */
-static void refuse_connection(struct worker *worker, struct client *client)
+static void refuse_connection(struct worker *worker, struct client *client, unsigned int status, enum tailor_refusal why)
 {
 	struct exchange *exchange = &client->exchange;
 
-	memset(exchange, 0, sizeof(*exchange));
-	exchange->winner = -1;
 	exchange->reply_begun = true;
-	exchange_refuse(worker, client, 503);
+	exchange_refuse(worker, client, status, why);
 }
 
 void client_accepted(struct worker *worker, int fd)
@@ -58,6 +66,7 @@ void client_accepted(struct worker *worker, int fd)
 	if (!client) {
 		close(fd);
 		count(&worker->counters.refused);
+		count(&worker->counters.refused_by[TAILOR_REFUSED_CONNECTIONS]);
 		return;
 	}
 	client->connection.fd = fd;
@@ -65,30 +74,41 @@ void client_accepted(struct worker *worker, int fd)
 	client->eof = false;
 	client->fresh = true;
 	client->early_ns = 0;
-	client->over =
-	        __atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max;
+	client->counted = false;
+	exchange_clear(&client->exchange);
 	learn_peer(client);
-	if (client->over) {
-		refuse_connection(worker, client);
+	if (__atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max) {
+		refuse_connection(worker, client, 503, TAILOR_REFUSED_CONNECTIONS);
 		return;
 	}
-	set_alarm(worker, client, worker->stopping && !worker->patient ? FRESH_NS : worker->options->idle_timeout_ns);
+	if (worker->shared->addresses && has_address(client)) {
+		client->counted = addresses_enter(worker->shared->addresses, client->address);
+		if (!client->counted) {
+			refuse_connection(worker, client, 429, TAILOR_REFUSED_PER_ADDRESS);
+			return;
+		}
+	}
+	timeouts_wait(worker, client, worker->stopping && !worker->patient ? FRESH_NS : worker->options->keep_alive_timeout_ns);
 	client_receive(worker, client);
 }
 
 void client_closed(struct worker *worker, struct client *client)
 {
+	replay_end(worker, client);
 	input_clear(worker, &client->in);
 	client_rest(worker, client);
 	client->state = CLIENT_FREE;
 	client->next = worker->client_free;
 	worker->client_free = client;
 	worker->client_count--;
+	if (client->counted)
+		addresses_leave(worker->shared->addresses, client->address);
 	__atomic_fetch_sub(&worker->shared->clients, 1, __ATOMIC_RELAXED);
 }
 
 void client_close(struct worker *worker, struct client *client)
 {
+	tunnel_closed(worker, client);
 	client->state = CLIENT_CLOSING;
 	connection_close(worker, &client->connection);
 }
@@ -104,9 +124,9 @@ void client_receive(struct worker *worker, struct client *client)
 	 * itself. */
 	if (expected && !connection_has(connection, OPERATION_SEND)) {
 		if (!input_empty(&client->in))
-			wheel_set(&worker->wheel, &connection->alarm, UINT64_MAX);
+			timeouts_wait(worker, client, UINT64_MAX);
 		else
-			set_alarm(worker, client, worker->options->idle_timeout_ns);
+			timeouts_wait(worker, client, worker->options->body_timeout_ns);
 	}
 	if (!client->eof)
 		(void)connection_receive(worker, connection, &client->in, expected);
@@ -135,13 +155,14 @@ static void parse(struct worker *worker, struct client *client)
 	                              &client->search, &worker->head);
 
 	if (ret > 0) {
-		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+		timeouts_wait(worker, client, UINT64_MAX);
 		record_step_begin(worker);
 		exchange_start(worker, client);
 		record_step_end(worker);
 	} else if (ret < 0) {
 		client->exchange.method = worker->head.method_known;
-		exchange_refuse(worker, client, (unsigned int)-ret);
+		exchange_refuse(worker, client, (unsigned int)-ret,
+		                ret == -414 || ret == -431 ? TAILOR_REFUSED_HEAD : TAILOR_REFUSED_MALFORMED);
 	} else if (client->eof) {
 		exchange_client_gone(worker, client);
 	} else {
@@ -165,7 +186,7 @@ static bool next_has_begun(struct client *client)
 /* Bytes behind the current request belong to the next, which began when they were read. */
 static void note_early_bytes(struct client *client, uint64_t read_ns)
 {
-	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete && client->early_ns == 0 &&
+	if (client->state == CLIENT_EXCHANGE && client->exchange.request_complete && !client->exchange.upgrade && client->early_ns == 0 &&
 	    next_has_begun(client))
 		client->early_ns = read_ns;
 }
@@ -178,7 +199,7 @@ static void begin_request(struct worker *worker, struct client *client, uint64_t
 	client->in.own = false;
 	exchange_begin(worker, client, read_ns);
 	/* For the whole head: a byte now and then would hold the connection for ever. */
-	set_alarm(worker, client, worker->options->idle_timeout_ns);
+	timeouts_wait(worker, client, worker->options->head_timeout_ns);
 	parse(worker, client);
 	note_early_bytes(client, read_ns);
 }
@@ -195,7 +216,7 @@ static void drain(struct worker *worker, struct client *client)
 	input_clear(worker, &client->in);
 	tailor_ring_shutdown(worker->ring, client->connection.fd, SHUT_WR,
 	                     connection_begin(&client->connection, OPERATION_SHUTDOWN));
-	set_alarm(worker, client, DRAIN_NS);
+	timeouts_wait(worker, client, DRAIN_NS);
 	client_receive(worker, client);
 }
 
@@ -205,7 +226,7 @@ static void drain(struct worker *worker, struct client *client)
  */
 static void close_idle(struct worker *worker, struct client *client)
 {
-	set_alarm(worker, client, client->fresh ? FRESH_NS : 0);
+	timeouts_wait(worker, client, client->fresh ? FRESH_NS : 0);
 }
 
 /* A request that is here by now is answered yet, and told that it was the last. */
@@ -214,7 +235,7 @@ static void end_idle(struct worker *worker, struct client *client)
 	char byte;
 
 	if (recv(client->connection.fd, &byte, sizeof(byte), MSG_PEEK | MSG_DONTWAIT) > 0)
-		set_alarm(worker, client, worker->options->idle_timeout_ns);
+		timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
 	else if (client->fresh)
 		client_close(worker, client);
 	else
@@ -224,6 +245,8 @@ static void end_idle(struct worker *worker, struct client *client)
 void client_answered(struct worker *worker, struct client *client)
 {
 	client_rest(worker, client);
+	if (client->connection.holds == 0)
+		replay_end(worker, client);
 	if (client->exchange.close) {
 		drain(worker, client);
 		return;
@@ -239,7 +262,7 @@ void client_answered(struct worker *worker, struct client *client)
 	} else if (client->eof) {
 		client_close(worker, client);
 	} else {
-		set_alarm(worker, client, worker->options->idle_timeout_ns);
+		timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
 		client_receive(worker, client);
 		if (worker->stopping && !worker->patient)
 			close_idle(worker, client);
@@ -303,11 +326,10 @@ static void received(struct worker *worker, struct client *client, int result)
 
 void client_complete(struct worker *worker, struct client *client, enum operation operation, int result)
 {
+	struct upstream *direct = operation == OPERATION_SEND ? client->exchange.direct : NULL;
 	bool closing = client->connection.closing;
 
 	if (operation == OPERATION_SEND) {
-		struct upstream *direct = client->exchange.direct;
-
 		if (direct) {
 			direct->in.held = false;
 			connection_unhold(worker, &direct->connection);
@@ -321,12 +343,24 @@ void client_complete(struct worker *worker, struct client *client, enum operatio
 	} else if (!closing && operation == OPERATION_RECEIVE) {
 		received(worker, client, result);
 	}
+	if (direct)
+		input_rest(worker, &direct->in);
 	input_rest(worker, &client->in);
 	connection_settle(worker, &client->connection);
 }
 
 void client_alarm(struct worker *worker, struct client *client)
 {
+	switch (timeouts_judge(worker, client)) {
+	case TIMEOUTS_EARLY: return;
+	case TIMEOUTS_REQUEST: exchange_late(worker, client); return;
+	case TIMEOUTS_QUEUE: exchange_refuse(worker, client, 503, TAILOR_REFUSED_QUEUE_LATE); return;
+	case TIMEOUTS_PATIENCE: break;
+	}
+	if (client->exchange.tunnel && client->state == CLIENT_EXCHANGE) {
+		tunnel_idle(worker, client);
+		return;
+	}
 	switch (client->state) {
 	case CLIENT_IDLE:
 		if (worker->stopping)
@@ -335,7 +369,7 @@ void client_alarm(struct worker *worker, struct client *client)
 			client_close(worker, client);
 		break;
 	case CLIENT_DRAIN: client_close(worker, client); break;
-	case CLIENT_HEAD: exchange_refuse(worker, client, 408); break;
+	case CLIENT_HEAD: exchange_refuse(worker, client, 408, TAILOR_REFUSED_CLIENT_LATE); break;
 	case CLIENT_EXCHANGE:
 		/* Either it does not take the response, or it does not send its request. */
 		if (connection_has(&client->connection, OPERATION_SEND))
@@ -345,7 +379,7 @@ void client_alarm(struct worker *worker, struct client *client)
 		else if (client->exchange.winner >= 0)
 			exchange_client_gone(worker, client);
 		else
-			exchange_refuse(worker, client, 408);
+			exchange_refuse(worker, client, 408, TAILOR_REFUSED_CLIENT_LATE);
 		break;
 	default: break;
 	}

@@ -16,8 +16,10 @@ void connection_settle(struct worker *worker, struct connection *connection)
 	}
 }
 
-static void stop_receiving(struct worker *worker, struct connection *connection)
+/* What comes next goes into own memory, as far as there is room for it. */
+static void stop_receiving(struct worker *worker, struct connection *connection, struct input *input)
 {
+	input->own = true;
 	if (!connection->multishot || connection->stopped)
 		return;
 	connection->stopped = connection->stopping = true;
@@ -32,19 +34,18 @@ bool connection_receive(struct worker *worker, struct connection *connection, st
 	uint64_t token;
 
 	if (input_waits(input)) {
-		/* It will not be long enough for multishot receives, which put what they like into everybody's buffers. */
-		input->own = true;
-		stop_receiving(worker, connection);
+		stop_receiving(worker, connection, input);
 		return false;
 	}
 	if (connection_has(connection, OPERATION_RECEIVE)) {
 		if (input->own)
-			stop_receiving(worker, connection);
+			stop_receiving(worker, connection, input);
 		return true;
 	}
 	if (connection->stopping)
 		return true;
-	if (!input->own) {
+	/* When slow clients hold many of the ring's buffers, asking for one would most likely be in vain. */
+	if (!input->own && worker->lent_count < INPUT_BUFFERS / 2) {
 		connection->multishot = true;
 		tailor_ring_receive_multishot(worker->ring, connection->fd,
 		                              connection_begin(connection, OPERATION_RECEIVE));
@@ -72,6 +73,9 @@ bool connection_received(struct worker *worker, struct connection *connection, s
 			input_lend(worker, input, completion->buffer, (uint32_t)completion->result);
 		else
 			tailor_ring_buffer_return(worker->ring, completion->buffer);
+		/* Whatever becomes of the bytes: nobody fills more of everybody's buffers than he can be stopped from. */
+		if (input_waits(input))
+			stop_receiving(worker, connection, input);
 	} else if (input->filling) {
 		input->filling = false;
 		if (completion->result > 0)

@@ -5,17 +5,29 @@
 
 #include "proxy/worker.h"
 
+/* An exchange before its beginning. */
+void exchange_clear(struct exchange *exchange);
+
 /* A request's first byte was read at read_ns: gives it an id and writes REQUEST_BEGIN. */
 void exchange_begin(struct worker *worker, struct client *client, uint64_t read_ns);
 
 /* Its head has been parsed into worker->head. */
 void exchange_start(struct worker *worker, struct client *client);
 
+/* It has waited for a place and has one now, at that server; -1: there is no server that could be asked. */
+void exchange_granted(struct worker *worker, struct client *client, int server);
+
+/* The attempt is at its server no longer; idempotent. */
+void exchange_leave_place(struct worker *worker, struct attempt *attempt);
+
 /* More of its body may be there, or more of it may be sent. */
 void exchange_feed(struct worker *worker, struct client *client);
 
 /* Answers in the server's stead. Attempts under way are given up. */
-void exchange_refuse(struct worker *worker, struct client *client, unsigned int status);
+void exchange_refuse(struct worker *worker, struct client *client, unsigned int status, enum tailor_refusal why);
+
+/* The request has taken as long as it may: refused, or cut off when its response has begun. */
+void exchange_late(struct worker *worker, struct client *client);
 
 /* An attempt has ended without a whole response; its connection is closed here. Another attempt, or the end. */
 void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, enum tailor_attempt_end end);
@@ -32,6 +44,9 @@ void exchange_client_gone(struct worker *worker, struct client *client);
 
 /* The client's socket has accepted the last byte. */
 void exchange_finish(struct worker *worker, struct client *client);
+
+/* The client has the answer after which its connection is a tunnel: the request has ended. */
+void exchange_told(struct worker *worker, struct client *client);
 
 /* A server's send has let go of the client's buffer. */
 void exchange_unheld(struct worker *worker, struct client *client);

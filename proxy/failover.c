@@ -85,6 +85,8 @@ const char *tailor_not_moved_name(enum tailor_not_moved reason)
 	case TAILOR_NOT_MOVED_BEGUN: return "begun";
 	case TAILOR_NOT_MOVED_ATTEMPTS: return "attempts";
 	case TAILOR_NOT_MOVED_DOWN: return "down";
+	case TAILOR_NOT_MOVED_REPLAY_FULL: return "replay-full";
+	case TAILOR_NOT_MOVED_FULL: return "full";
 	case TAILOR_NOT_MOVED_REASONS: break;
 	}
 	return "unknown";

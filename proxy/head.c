@@ -5,23 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-struct output {
-	char *at;
-	char *end;
-	bool full;
-};
-
-static void put(struct output *output, const char *data, size_t length)
-{
-	if (length > (size_t)(output->end - output->at)) {
-		output->full = true;
-		return;
-	}
-	memcpy(output->at, data, length);
-	output->at += length;
-}
-
-#define PUT(output, literal) put(output, literal, sizeof(literal) - 1)
+#include "proxy/output.h"
 
 static void put_field(struct output *output, const struct http1_field *field)
 {
@@ -29,17 +13,6 @@ static void put_field(struct output *output, const struct http1_field *field)
 	PUT(output, ": ");
 	put(output, field->value.data, field->value.length);
 	PUT(output, "\r\n");
-}
-
-static void put_number(struct output *output, uint64_t number)
-{
-	char digits[20];
-	size_t length = 0;
-
-	do
-		digits[sizeof(digits) - ++length] = (char)('0' + number % 10);
-	while (number /= 10);
-	put(output, digits + sizeof(digits) - length, length);
 }
 
 static void put_content_length(struct output *output, uint64_t length)
@@ -115,10 +88,11 @@ static void put_target(struct output *output, const struct http1_head *head)
 }
 
 int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host,
-                       char *to, size_t size)
+                       const struct forwarded_rules *rules, char *to, size_t size)
 {
 	struct output output = {.at = to, .end = to + size};
 	bool parent = has_valid_parent(head);
+	struct http1_text asked = head->authority;
 	bool host_seen = false;
 
 	put(&output, head->method.data, head->method.length);
@@ -128,15 +102,17 @@ int head_write_request(struct trace_source *trace, const struct http1_head *head
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->field[i];
 
-		if (is_own_business(head, field))
+		if (is_own_business(head, field) || forwarded_replaces(rules, head, field))
 			continue;
 		if (!parent && (field->known == HTTP1_TRACEPARENT || field->known == HTTP1_TRACESTATE))
 			continue;
 		/* An HTTP/1.0 client would not understand the interim response (RFC 9110, 10.1.1). */
 		if (field->known == HTTP1_EXPECT && head->minor == 0)
 			continue;
-		if (field->known == HTTP1_HOST)
+		if (field->known == HTTP1_HOST) {
 			host_seen = true;
+			asked = field->value;
+		}
 		put_field(&output, field);
 	}
 	if (!host_seen) {
@@ -147,6 +123,7 @@ int head_write_request(struct trace_source *trace, const struct http1_head *head
 			put(&output, host, strlen(host));
 		PUT(&output, "\r\n");
 	}
+	forwarded_put_request(&output, rules, head, asked);
 	if (head->framing == HTTP1_LENGTH)
 		put_content_length(&output, head->content_length);
 	else if (head->framing == HTTP1_CHUNKED)
@@ -187,17 +164,25 @@ static void put_announced_length(struct output *output, const struct exchange *e
 	}
 }
 
-int head_write_response(const struct exchange *exchange, const struct http1_head *head, char *to, size_t size)
+/* The status line and the fields that go on from one connection to the other. */
+static void put_end_to_end(struct output *output, const struct http1_head *head, const char *via)
 {
-	struct output output = {.at = to, .end = to + size};
-
-	put_status_line(&output, head);
+	put_status_line(output, head);
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->field[i];
 
-		if (!is_own_business(head, field) && !is_id_field(field))
-			put_field(&output, field);
+		if (!is_own_business(head, field) && !is_id_field(field) && !forwarded_replaces_via(via, field))
+			put_field(output, field);
 	}
+	forwarded_put_via(output, via, head);
+}
+
+int head_write_response(const struct exchange *exchange, const struct http1_head *head, const char *via, char *to,
+                        size_t size)
+{
+	struct output output = {.at = to, .end = to + size};
+
+	put_end_to_end(&output, head, via);
 	if (exchange->reframing == REFRAME_TO_CHUNKED ||
 	    (exchange->response_framing == HTTP1_CHUNKED && exchange->reframing == REFRAME_NONE))
 		PUT(&output, "Transfer-Encoding: chunked\r\n");
@@ -214,20 +199,30 @@ int head_write_response(const struct exchange *exchange, const struct http1_head
 	return finish(&output, to);
 }
 
-int head_write_interim(const struct http1_head *head, char *to, size_t size)
+int head_write_interim(const struct http1_head *head, const char *via, char *to, size_t size)
 {
 	struct output output = {.at = to, .end = to + size};
 
-	put_status_line(&output, head);
-	for (size_t i = 0; i < head->field_count; i++) {
-		if (!is_own_business(head, &head->field[i]) && !is_id_field(&head->field[i]))
-			put_field(&output, &head->field[i]);
-	}
+	put_end_to_end(&output, head, via);
 	PUT(&output, "\r\n");
 	return finish(&output, to);
 }
 
-int head_write_refusal(unsigned int status, const struct exchange *exchange, char *to, size_t size)
+int head_write_switch(const struct exchange *exchange, const struct http1_head *head, const char *via, const char *protocol,
+                      char *to, size_t size)
+{
+	struct output output = {.at = to, .end = to + size};
+
+	put_end_to_end(&output, head, via);
+	PUT(&output, "Connection: upgrade\r\nUpgrade: ");
+	put(&output, protocol, strlen(protocol));
+	PUT(&output, "\r\n");
+	put_id(&output, exchange->id);
+	PUT(&output, "\r\n");
+	return finish(&output, to);
+}
+
+int head_write_refusal(unsigned int status, const struct exchange *exchange, const char *date, char *to, size_t size)
 {
 	struct output output = {.at = to, .end = to + size};
 	const char *reason = http1_reason(status);
@@ -236,10 +231,12 @@ int head_write_refusal(unsigned int status, const struct exchange *exchange, cha
 	put_number(&output, status);
 	PUT(&output, " ");
 	put(&output, reason, strlen(reason));
+	PUT(&output, "\r\nDate: ");
+	put(&output, date, strlen(date));
 	PUT(&output, "\r\nContent-Type: text/plain\r\n");
 	/* The number, a space, the reason, a line feed. */
 	put_content_length(&output, 3 + 1 + strlen(reason) + 1);
-	if (status == 503)
+	if (status == 503 || status == 429)
 		PUT(&output, "Retry-After: 1\r\n");
 	if (exchange->close)
 		PUT(&output, "Connection: close\r\n");

@@ -8,8 +8,11 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "proxy/addresses.h"
 #include "proxy/listen.h"
+#include "proxy/queue.h"
 #include "proxy/status.h"
+#include "proxy/timeouts.h"
 #include "proxy/worker.h"
 
 struct tailor_proxy {
@@ -55,6 +58,8 @@ static void free_proxy(struct tailor_proxy *proxy)
 			close(proxy->worker[i].command_fd);
 		worker_close(&proxy->worker[i]);
 	}
+	addresses_close(proxy->shared.addresses);
+	queue_close(proxy->shared.queue);
 	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, proxy->options.shared);
 	free(proxy);
 }
@@ -85,6 +90,7 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 	int ret;
 
 	worker->own_options = proxy->options;
+	timeouts_complete(&worker->own_options);
 	worker->options = &worker->own_options;
 	worker->shared = &proxy->shared;
 	worker->index = index;
@@ -103,6 +109,8 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 		         strerror(-ret));
 		return ret;
 	}
+	if (proxy->shared.queue)
+		queue_join(proxy->shared.queue, index, worker->command_fd);
 	sem_init(&worker->started, 0, 0);
 	ret = -pthread_create(&worker->thread, NULL, worker_run, worker);
 	if (ret < 0) {
@@ -147,6 +155,19 @@ static int refuse_listeners(const struct tailor_proxy_options *options, int ret)
 	return ret;
 }
 
+/* What the workers share to keep to limits that are theirs together. */
+static int open_limits(struct tailor_proxy *proxy)
+{
+	const struct tailor_proxy_options *options = &proxy->options;
+	int ret = 0;
+
+	if (options->per_address_max)
+		ret = addresses_open(options->connections_max, options->per_address_max, &proxy->shared.addresses);
+	if (ret == 0 && options->in_flight_max)
+		ret = queue_open(options, &proxy->shared.queue);
+	return ret;
+}
+
 int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor_proxy **ret_proxy, char *error,
                        size_t error_size)
 {
@@ -170,6 +191,12 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 		ret = listen_open(&proxy->listening, options->workers, proxy->listeners, error, error_size);
 	if (ret < 0) {
 		free(proxy);
+		return ret;
+	}
+	ret = open_limits(proxy);
+	if (ret < 0) {
+		snprintf(error, error_size, "out of memory for the limits; lower connections_max or queue_max");
+		free_proxy(proxy);
 		return ret;
 	}
 	for (unsigned int i = 0; i < options->workers; i++) {
@@ -209,8 +236,12 @@ void tailor_proxy_stop_begin(struct tailor_proxy *proxy, uint64_t deadline_ns, b
 
 		command_run(proxy, i, &command);
 	}
-	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, patient || proxy->options.shared);
 	proxy->stopping = true;
+	for (unsigned int i = 0; patient && i < proxy->started; i++) {
+		while (!__atomic_load_n(&proxy->worker[i].left, __ATOMIC_ACQUIRE))
+			usleep(100);
+	}
+	listen_close(&proxy->listening, proxy->options.workers, proxy->listeners, patient || proxy->options.shared);
 	pthread_mutex_unlock(&proxy->commands);
 }
 
@@ -287,6 +318,7 @@ void tailor_proxy_status(const struct tailor_proxy *proxy, struct tailor_proxy_s
 	ret_status->servers = proxy->options.servers;
 	ret_status->active = __atomic_load_n(&proxy->shared.active, __ATOMIC_RELAXED);
 	ret_status->clients = __atomic_load_n(&proxy->shared.clients, __ATOMIC_RELAXED);
+	ret_status->queued = queue_waiting(proxy->shared.queue);
 	for (unsigned int i = 0; i < proxy->options.workers; i++)
 		status_add(ret_status, &proxy->worker[i]);
 }

@@ -32,17 +32,38 @@ struct tailor_proxy_options {
 	unsigned int servers; /* server[0] is active first */
 	unsigned int workers; /* 1..TAILOR_PROXY_WORKERS_MAX */
 	unsigned int connections_max; /* clients, all workers together; one more is answered 503 and closed */
+	unsigned int per_address_max; /* of them from one IP address, 0: no limit; one more is answered 429 and closed */
+	unsigned int in_flight_max;   /* requests at once on a server, all workers together; 0: no limit */
+	unsigned int queue_max;       /* requests that may wait because of it; one more is answered 503 */
+
+	/* Protocols that a client may change to, see tunnel.h. */
+	char upgrade[4][32];
+	unsigned int upgrades;
+
+	/* What servers are told about the way that requests have come, see forwarded.h. */
+	char via[64];
+	int x_forwarded;
+	int forwarded;
 
 	uint64_t busy_poll_ns; /* how long a worker that has nothing to do looks for work before it sleeps; 0: not at all */
 
 	int failover_on_gc;
 	uint32_t replay_methods; /* bit 1 << enum http1_method: may be sent twice */
+	uint64_t replay_bytes_max;   /* of a body, kept so that it can be; 0: none but short ones' that are here anyway */
+	uint64_t replay_bytes_total; /* of all bodies, all workers together */
 	unsigned int replay_attempts_max; /* attempts of one request in all, 1..TAILOR_ATTEMPTS_MAX */
 
-	size_t head_bytes_max;
+	size_t head_bytes_max;   /* of requests and responses */
+	unsigned int fields_max; /* of a request's head; 0: as many as can be parsed */
+	uint64_t body_bytes_max; /* of a request, 0: no limit; 413 beyond */
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns; /* request sent to response head */
-	uint64_t idle_timeout_ns;     /* unused connections on both sides, a request's whole head, between bytes of a body */
+	uint64_t idle_timeout_ns;     /* unused connections to servers; and what the next three are where they are 0 */
+	uint64_t head_timeout_ns;       /* a request's first byte to its whole head */
+	uint64_t body_timeout_ns;       /* between bytes of a body, either way, at either side */
+	uint64_t keep_alive_timeout_ns; /* a client without a request */
+	uint64_t queue_timeout_ns;      /* in the queue; 0: idle_timeout_ns, too */
+	uint64_t request_timeout_ns;    /* a request's first byte to its response's last; 0: none */
 
 	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
 	const struct tailor_channel *channels;  /* one request channel per worker */
@@ -110,6 +131,8 @@ enum tailor_not_moved {
 	TAILOR_NOT_MOVED_BEGUN,       /* the response had begun */
 	TAILOR_NOT_MOVED_ATTEMPTS,    /* attempts used up */
 	TAILOR_NOT_MOVED_DOWN,        /* the other server is down */
+	TAILOR_NOT_MOVED_REPLAY_FULL, /* its body would be, but others' had used up replay_bytes_total */
+	TAILOR_NOT_MOVED_FULL,        /* the other server is at in_flight_max */
 	TAILOR_NOT_MOVED_REASONS,     /* how many there are */
 };
 
@@ -129,17 +152,44 @@ struct tailor_proxy_server_status {
 	uint8_t paused;
 };
 
+/* Why the proxy answered a request itself. */
+enum tailor_refusal {
+	TAILOR_REFUSED_MALFORMED,   /* 400, 411, 417, 501, 505: not a request that can be passed on */
+	TAILOR_REFUSED_HEAD,        /* 414, 431: its head is beyond the limits */
+	TAILOR_REFUSED_BODY,        /* 413: body_bytes_max */
+	TAILOR_REFUSED_CLIENT_LATE, /* 408: its head or body did not come in time */
+	TAILOR_REFUSED_DEADLINE,    /* 504, 408 where the client was still sending: request_timeout_ns */
+	TAILOR_REFUSED_CONNECTIONS, /* 503: one connection too many */
+	TAILOR_REFUSED_PER_ADDRESS, /* 429: one too many from that address */
+	TAILOR_REFUSED_QUEUE_FULL,  /* 503: no place at a server, and none in the queue */
+	TAILOR_REFUSED_QUEUE_LATE,  /* 503: no place at a server came free in queue_timeout_ns */
+	TAILOR_REFUSED_NO_SERVER,   /* 503: no server takes connections */
+	TAILOR_REFUSED_SERVER_FAILED, /* 502: the server broke off, or answered what is not HTTP/1.1 */
+	TAILOR_REFUSED_SERVER_LATE, /* 504: the server did not answer in time */
+	TAILOR_REFUSED_MAX_FORWARDS, /* 200 to OPTIONS, 501 to TRACE: it may not be forwarded once more */
+	TAILOR_REFUSALS,            /* how many there are */
+};
+
+/* The reason as a word for metrics and JSON ("client-late"). Never NULL. */
+const char *tailor_refusal_name(enum tailor_refusal refusal);
+
 /* A snapshot of the counters; sums over workers. Counters only grow. */
 struct tailor_proxy_status {
 	uint64_t requests;    /* REQUEST_ENDs written */
 	uint64_t refused;     /* answered by the proxy itself */
+	uint64_t refused_by[TAILOR_REFUSALS]; /* of these */
 	uint64_t client_gone;
 	uint64_t cut;
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	uint64_t stopped;     /* cut at the deadline of a stop; among client_gone */
 	uint64_t stale_completions;
+	uint64_t tunnels;     /* connections that have changed their protocol */
+	uint64_t tunnels_idle; /* of them ended because nothing moved */
+	uint64_t tunnel_bytes_to_server, tunnel_bytes_to_client;
+	uint32_t tunnels_open;
 	uint32_t clients;     /* connections now */
+	uint32_t queued;      /* requests that wait for a place at a server now */
 	unsigned int active;  /* index of the active server */
 	unsigned int servers;
 	struct tailor_proxy_server_status server[TAILOR_PROXY_SERVERS_MAX];
@@ -153,6 +203,11 @@ struct tailor_proxy_settings {
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns;
 	uint64_t idle_timeout_ns;
+	uint64_t head_timeout_ns;
+	uint64_t body_timeout_ns;
+	uint64_t keep_alive_timeout_ns;
+	uint64_t queue_timeout_ns;
+	uint64_t request_timeout_ns;
 };
 
 /* Waits until every worker has taken them; requests under way keep the deadlines that they have. One thread at a time. */

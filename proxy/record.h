@@ -32,6 +32,9 @@ static inline void record(struct worker *worker, enum tailor_event_kind kind, co
 {
 	const uint64_t arg[3] = {arg0, arg1, arg2};
 
+	/* A refused connection's, or a tunnel's, whose request has ended. */
+	if (exchange->id == 0)
+		return;
 	record_at(worker, record_ns(worker), kind, exchange->id, extra, arg, NULL, 0);
 }
 

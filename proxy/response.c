@@ -10,6 +10,8 @@
 #include "proxy/head.h"
 #include "proxy/record.h"
 #include "proxy/reframe.h"
+#include "proxy/timeouts.h"
+#include "proxy/tunnel.h"
 #include "proxy/upstream.h"
 
 /* Less is cheaper to copy behind the head. */
@@ -35,6 +37,7 @@ static void complete(struct worker *worker, struct upstream *upstream)
 	struct exchange *exchange = &upstream->client->exchange;
 
 	exchange->response_complete = true;
+	exchange_leave_place(worker, &exchange->attempt[upstream->attempt]);
 	judge_reuse(upstream, exchange);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
 	count(&worker->counters.server[upstream->server].responses);
@@ -69,6 +72,8 @@ static bool take_body(struct worker *worker, struct upstream *upstream)
 		break;
 	case HTTP1_UNTIL_CLOSE: break;
 	}
+	if (exchange->tunnel)
+		count_add(&worker->counters.tunnel_bytes_to_client, (uint64_t)taken);
 	in->body += (uint32_t)taken;
 	if (done)
 		complete(worker, upstream);
@@ -95,7 +100,8 @@ static void pass_interim(struct worker *worker, struct client *client, const str
 	if (exchange->attempts > 1 || exchange->minor == 0 ||
 	    exchange->out_end + head->head_bytes + HEAD_ADDED_BYTES > worker->out_bytes / 2)
 		return;
-	length = head_write_interim(head, client_out(worker, client) + exchange->out_end, worker->out_bytes - exchange->out_end);
+	length = head_write_interim(head, worker->options->via, client_out(worker, client) + exchange->out_end,
+	                            worker->out_bytes - exchange->out_end);
 	if (length > 0)
 		exchange->out_end += (uint32_t)length;
 }
@@ -144,7 +150,7 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;
-	length = head_write_response(exchange, head, client_out(worker, client) + exchange->out_end,
+	length = head_write_response(exchange, head, worker->options->via, client_out(worker, client) + exchange->out_end,
 	                             worker->out_bytes - exchange->out_end);
 	upstream->in.start += (uint32_t)head->head_bytes;
 	upstream->in.body = upstream->in.start;
@@ -161,6 +167,32 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	advance_body(worker, upstream);
 }
 
+/* The server has agreed to another protocol. */
+static void change_protocol(struct worker *worker, struct upstream *upstream, const struct http1_head *head)
+{
+	struct client *client = upstream->client;
+	struct exchange *exchange = &client->exchange;
+	int length = head_write_switch(exchange, head, worker->options->via,
+	                               tunnel_protocol(worker->options, exchange->upgrade),
+	                               client_out(worker, client) + exchange->out_end, worker->out_bytes - exchange->out_end);
+
+	if (length < 0) {
+		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
+		return;
+	}
+	exchange->winner = (int8_t)upstream->attempt;
+	exchange->status = 101;
+	exchange->response_framing = HTTP1_UNTIL_CLOSE;
+	exchange->close = exchange->until_close = true;
+	exchange->out_end += (uint32_t)length;
+	upstream->in.start += (uint32_t)head->head_bytes;
+	upstream->in.body = upstream->in.start;
+	tunnel_begin(worker, upstream);
+	advance_body(worker, upstream);
+	/* What the client has sent already. */
+	exchange_feed(worker, client);
+}
+
 static void advance_head(struct worker *worker, struct upstream *upstream)
 {
 	struct client *client = upstream->client;
@@ -171,14 +203,18 @@ static void advance_head(struct worker *worker, struct upstream *upstream)
 		int ret;
 
 		(void)input_gather(worker, in);
-		ret = http1_parse_response(in->data + in->start, input_length(in), &worker->limits, &upstream->search,
+		ret = http1_parse_response(in->data + in->start, input_length(in), &worker->response_limits, &upstream->search,
 		                           client->exchange.method, head);
 
 		if (ret == 0) {
 			upstream_receive(worker, upstream);
 			return;
 		}
-		/* Nobody asked for another protocol: Upgrade is not forwarded. */
+		if (ret > 0 && head->status == 101 && tunnel_agreed(worker->options, client->exchange.upgrade, head)) {
+			change_protocol(worker, upstream, head);
+			return;
+		}
+		/* Nobody asked for this protocol. */
 		if (ret < 0 || head->status == 101) {
 			exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
 			return;
@@ -217,10 +253,16 @@ void response_ended(struct worker *worker, struct upstream *upstream)
 	struct client *client = upstream->client;
 	struct exchange *exchange = &client->exchange;
 
-	upstream->dirty = true;
+	upstream->dirty = !exchange->tunnel;
 	/* What came before it comes first: response_pump() will be back. */
 	if (input_waits(&upstream->in))
 		return;
+	if (exchange->tunnel && upstream->end_result == 0) {
+		/* The client may still send. */
+		upstream->ended = exchange->server_ended = true;
+		response_pump(worker, client);
+		return;
+	}
 	if (exchange->winner == (int)upstream->attempt && exchange->response_framing == HTTP1_UNTIL_CLOSE &&
 	    upstream->end_result == 0) {
 		complete(worker, upstream);
@@ -267,7 +309,8 @@ static bool take_waiting(struct worker *worker, struct upstream *upstream)
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
 		return false;
 	}
-	if (upstream->ended && !input_waits(&upstream->in) && !upstream->client->exchange.response_complete) {
+	if (upstream->ended && !input_waits(&upstream->in) && !upstream->client->exchange.response_complete &&
+	    !upstream->client->exchange.server_ended) {
 		upstream->ended = false;
 		response_ended(worker, upstream);
 		return false;
@@ -298,7 +341,7 @@ static void submit(struct worker *worker, struct client *client, const char *dat
 		exchange->reply_begun = true;
 		record(worker, TAILOR_EVENT_REPLY_BEGIN, exchange, 0, 0, 0, 0);
 	}
-	wheel_set(&worker->wheel, &client->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
+	timeouts_wait(worker, client, worker->options->body_timeout_ns);
 	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, 0,
 	                 connection_begin(&client->connection, OPERATION_SEND));
 }
@@ -346,6 +389,8 @@ void response_pump(struct worker *worker, struct client *client)
 		upstream_receive(worker, upstream);
 	if (exchange->response_complete && !connection_has(&client->connection, OPERATION_SEND))
 		exchange_finish(worker, client);
+	else if (exchange->tunnel)
+		tunnel_advance(worker, client);
 }
 
 void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
@@ -355,7 +400,7 @@ void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
 	exchange->reply_bytes += bytes;
 	/* From here it waits for the server, or still for the rest of the request. */
 	if (exchange->request_complete || !input_empty(&client->in))
-		wheel_set(&worker->wheel, &client->connection.alarm, UINT64_MAX);
+		timeouts_wait(worker, client, UINT64_MAX);
 	if (exchange->direct) {
 		/* The hold has ended with the send. */
 		exchange->direct->in.start += bytes;
@@ -363,5 +408,7 @@ void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
 	} else {
 		exchange->out_start += bytes;
 	}
+	if (exchange->tunnel && exchange->id && exchange->out_start == exchange->out_end)
+		exchange_told(worker, client);
 	response_pump(worker, client);
 }

@@ -38,6 +38,13 @@ void status_add(struct tailor_proxy_status *status, const struct worker *worker)
 	status->failed_over += load(&counters->failed_over);
 	status->stopped += load(&counters->stopped);
 	status->stale_completions += load(&counters->stale_completions);
+	status->tunnels += load(&counters->tunnels);
+	status->tunnels_idle += load(&counters->tunnels_idle);
+	status->tunnels_open += (uint32_t)load(&counters->tunnels_open);
+	status->tunnel_bytes_to_server += load(&counters->tunnel_bytes_to_server);
+	status->tunnel_bytes_to_client += load(&counters->tunnel_bytes_to_client);
+	for (unsigned int i = 0; i < TAILOR_REFUSALS; i++)
+		status->refused_by[i] += load(&counters->refused_by[i]);
 	for (unsigned int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		status->not_moved[i] += load(&counters->not_moved[i]);
 	for (unsigned int i = 0; i < status->servers; i++)

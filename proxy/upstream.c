@@ -12,6 +12,7 @@
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/record.h"
+#include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/server.h"
 #include "proxy/tag.h"
@@ -171,10 +172,10 @@ void upstream_send(struct worker *worker, struct upstream *upstream)
 	if (attempt->sent_bytes < exchange->forward_end) {
 		if (exchange->winner < 0)
 			wheel_set(&worker->wheel, &upstream->connection.alarm,
-			          worker->now_ns + worker->options->idle_timeout_ns);
+			          worker->now_ns + worker->options->body_timeout_ns);
 		upstream->sending = client;
 		client->connection.holds++;
-		tailor_ring_send(worker->ring, upstream->connection.fd, client->forward + attempt->sent_bytes,
+		tailor_ring_send(worker->ring, upstream->connection.fd, replay_forward(client) + attempt->sent_bytes,
 		                 exchange->forward_end - attempt->sent_bytes, 0,
 		                 connection_begin(&upstream->connection, OPERATION_SEND));
 	} else if (exchange->request_complete && !attempt->sent) {
@@ -200,9 +201,9 @@ void upstream_receive(struct worker *worker, struct upstream *upstream)
 	if (!connection_receive(worker, &upstream->connection, &upstream->in, false))
 		/* The client is slow, not the server. */
 		wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
-	else if (body)
+	else if (body && !upstream->client->exchange.tunnel)
 		wheel_set(&worker->wheel, &upstream->connection.alarm,
-		          worker->now_ns + worker->options->idle_timeout_ns);
+		          worker->now_ns + worker->options->body_timeout_ns);
 }
 
 void upstream_drop(struct worker *worker, struct upstream *upstream)

@@ -12,6 +12,9 @@
 #include "proxy/exchange.h"
 #include "proxy/head.h"
 #include "proxy/pause.h"
+#include "proxy/queue.h"
+#include "proxy/replay.h"
+#include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
 #define RING_ENTRIES 1024
@@ -38,6 +41,9 @@ int worker_open(struct worker *worker)
 	                          : INPUT_BUFFER_BYTES;
 
 	worker->limits = (struct http1_limits){.head_bytes = options->head_bytes_max, .fields = HTTP1_FIELDS_MAX};
+	worker->response_limits = worker->limits;
+	if (options->fields_max)
+		worker->limits.fields = options->fields_max;
 	worker->in_bytes = round_up(in_bytes + 4096);
 	worker->forward_bytes = round_up(options->head_bytes_max + HEAD_ADDED_BYTES + SMALL_BODY_BYTES);
 	worker->out_bytes = round_up(2 * (options->head_bytes_max + HEAD_ADDED_BYTES) + SMALL_BODY_BYTES);
@@ -55,7 +61,8 @@ int worker_open(struct worker *worker)
 	if (!worker->memory || pool_open(&worker->in_pool, worker->client_slots, worker->in_bytes) < 0 ||
 	    pool_open(&worker->forward_pool, worker->client_slots, worker->forward_bytes) < 0 ||
 	    pool_open(&worker->out_pool, worker->client_slots, worker->out_bytes) < 0 ||
-	    pool_open(&worker->upstream_in_pool, worker->upstream_slots, worker->upstream_in_bytes) < 0) {
+	    pool_open(&worker->upstream_in_pool, worker->upstream_slots, worker->upstream_in_bytes) < 0 ||
+	    replay_open(worker) < 0) {
 		worker_close(worker);
 		return -ENOMEM;
 	}
@@ -66,6 +73,7 @@ int worker_open(struct worker *worker)
 
 void worker_close(struct worker *worker)
 {
+	replay_close(worker);
 	if (worker->memory)
 		munmap(worker->memory, worker->memory_bytes);
 	worker->memory = NULL;
@@ -82,12 +90,14 @@ static void trim(struct worker *worker)
 	pool_trim(&worker->forward_pool);
 	pool_trim(&worker->out_pool);
 	pool_trim(&worker->upstream_in_pool);
+	pool_trim(&worker->replay_pool);
 }
 
 static bool trimmable(const struct worker *worker)
 {
 	return pool_trimmable(&worker->in_pool) || pool_trimmable(&worker->forward_pool) ||
-	       pool_trimmable(&worker->out_pool) || pool_trimmable(&worker->upstream_in_pool);
+	       pool_trimmable(&worker->out_pool) || pool_trimmable(&worker->upstream_in_pool) ||
+	       pool_trimmable(&worker->replay_pool);
 }
 
 struct client *worker_take_client(struct worker *worker)
@@ -137,6 +147,19 @@ static void accept_again(struct worker *worker)
 	tailor_ring_accept(worker->ring, worker->listener, TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_ACCEPT));
 }
 
+/*
+ * The listener is another process's from here on. A connection wakes one of those who wait for it, and that may have been the
+ * accept that was cancelled then: nobody else would come for it.
+ */
+static void leave_listener(struct worker *worker)
+{
+	int fd;
+
+	while (worker->patient && (fd = accept4(worker->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+		client_accepted(worker, fd);
+	__atomic_store_n(&worker->left, true, __ATOMIC_RELEASE);
+}
+
 static void accepted(struct worker *worker, const struct tailor_completion *completion)
 {
 	/* Also while stopping: this one was accepted before that was said. */
@@ -145,8 +168,10 @@ static void accepted(struct worker *worker, const struct tailor_completion *comp
 	if (completion->flags & TAILOR_RING_MORE)
 		return;
 	worker->accepting = false;
-	if (worker->stopping)
+	if (worker->stopping) {
+		leave_listener(worker);
 		return;
+	}
 	/* Out of descriptors or memory: trying at once would spin. */
 	if (completion->result < 0 && completion->result != -ECONNABORTED)
 		worker->accept_retry_ns = worker->now_ns + ACCEPT_RETRY_NS;
@@ -169,6 +194,8 @@ static void stop(struct worker *worker, uint64_t deadline_ns, bool patient)
 	if (worker->accepting)
 		tailor_ring_cancel(worker->ring, TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_ACCEPT),
 		                   TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_CANCEL));
+	else if (!worker->left)
+		leave_listener(worker);
 	if (!patient)
 		client_close_all(worker, false);
 	upstream_close_idle(worker);
@@ -178,9 +205,7 @@ static void apply(struct worker *worker, const struct tailor_proxy_settings *set
 {
 	worker->own_options.failover_on_gc = settings->failover_on_gc;
 	worker->own_options.replay_methods = settings->replay_methods;
-	worker->own_options.connect_timeout_ns = settings->connect_timeout_ns;
-	worker->own_options.response_timeout_ns = settings->response_timeout_ns;
-	worker->own_options.idle_timeout_ns = settings->idle_timeout_ns;
+	timeouts_apply(&worker->own_options, settings);
 }
 
 static void run_command(struct worker *worker)
@@ -370,6 +395,7 @@ static void serve(struct worker *worker)
 		while (tailor_ring_next(worker->ring, &completion))
 			complete(worker, &completion);
 		ring_alarms(worker);
+		queue_run(worker);
 	}
 }
 

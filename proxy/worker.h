@@ -24,6 +24,7 @@
 
 #include "base/clock.h"
 #include "http1/http1.h"
+#include "proxy/date.h"
 #include "proxy/input.h"
 #include "proxy/pool.h"
 #include "proxy/proxy.h"
@@ -96,6 +97,7 @@ struct attempt {
 	uint8_t server;
 	uint16_t reason; /* enum tailor_failover_reason */
 	uint16_t port;
+	bool placed;         /* has one of the places that limits.in_flight gives its server */
 	bool sent;           /* ATTEMPT_SENT is written */
 	bool response_begun; /* RESPONSE_BEGIN is written */
 	uint32_t sent_bytes; /* of exchange.forward */
@@ -122,16 +124,30 @@ struct exchange {
 	struct http1_chunked chunked;
 	bool request_complete; /* read from the client */
 	bool request_lost;     /* forward no longer holds it from its beginning */
+	bool unkept;           /* nor will it: too long */
+	uint8_t upgrade;       /* asks for another protocol: tunnel_asked() */
+	bool replay_full;      /* or others had all the memory for that */
 	uint32_t forward_end;
+	uint64_t deadline_ns; /* by which it must be over; UINT64_MAX: none */
+	/* waiting for a place at a server */
+	uint32_t queued;          /* 0: not; see queue.c */
+	uint64_t queued_until_ns;
+	uint16_t queued_reason; /* of the attempt that will follow: enum tailor_failover_reason */
+	bool queued_fresh;      /* that wants a new connection */
 	/* attempts */
 	struct attempt attempt[TAILOR_ATTEMPTS_MAX];
 	uint8_t attempts;
 	int8_t winner; /* -1: none */
 	bool retried;
 	bool moved; /* because of a pause */
+	/* after a change of protocol */
+	bool tunnel;
+	bool server_ended;              /* sends no more */
+	bool client_told, server_told;  /* that the other side sends no more */
 	/* response side */
 	uint16_t status;
 	bool refused;           /* answered by the proxy itself */
+	uint8_t refusal;        /* then enum tailor_refusal */
 	bool response_complete; /* read from the server, or made here */
 	bool tail_written;      /* the last chunk that REFRAME_TO_CHUNKED adds */
 	bool reply_begun;
@@ -162,20 +178,26 @@ enum client_state {
 struct client {
 	struct connection connection;
 	enum client_state state;
-	bool eof;  /* the client has shut down its sending side */
-	bool over; /* beyond connections_max */
-	bool fresh; /* has not begun a request yet */
+	bool eof;     /* the client has shut down its sending side */
+	bool fresh;   /* has not begun a request yet */
+	bool counted; /* among those of its address */
 	uint16_t port;
 	uint32_t ip;
+	uint8_t address[16]; /* as tailor_address_ip(); zeros for a Unix socket */
 	struct client *next; /* free list */
+	uint64_t patience_ns; /* until when what it does now may take; the alarm may ring for another reason */
 	uint64_t early_ns;   /* when bytes behind the current request were read; 0: none */
 	struct http1_search search;
 	struct input in;
-	/* Both NULL between requests. */
-	char *forward; /* the request as servers get it; the replay buffer */
+	/* All NULL between requests. */
+	char *forward; /* the request as servers get it, from its beginning unless it is too long */
+	char *replay;  /* instead, when it is longer; see replay.h */
 	char *out;     /* heads, reframed and small bodies for the client */
 	struct exchange exchange;
 };
+
+struct addresses;
+struct queue;
 
 /* What all workers see. */
 struct shared_server {
@@ -186,6 +208,9 @@ struct shared_server {
 struct shared {
 	unsigned int active;  /* atomic */
 	unsigned int clients; /* atomic */
+	uint64_t replay_bytes; /* atomic; reserved */
+	struct addresses *addresses; /* NULL: no limit */
+	struct queue *queue;         /* NULL: no limit */
 	struct shared_server server[TAILOR_PROXY_SERVERS_MAX];
 };
 
@@ -205,6 +230,8 @@ struct server {
 
 /* Owned by the worker, read by tailor_proxy_status(): see count(). */
 struct counters {
+	uint64_t tunnels, tunnels_open, tunnels_idle, tunnel_bytes_to_server, tunnel_bytes_to_client;
+	uint64_t refused_by[TAILOR_REFUSALS];
 	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions, stopped;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	struct {
@@ -259,7 +286,10 @@ struct worker {
 	uint64_t trim_ns;                       /* when the pools are looked at again */
 	struct input_lent lent[INPUT_BUFFERS];  /* of the ring's buffers that are not the kernel's */
 	unsigned int lent_count;
-	struct http1_limits limits;
+	struct date date;
+	struct pool replay_pool;
+	uint32_t replay_bytes; /* of its blocks; 0: there are none */
+	struct http1_limits limits, response_limits;
 	struct http1_head head; /* of the message at hand; valid until the next parse */
 	void *memory;           /* clients and upstreams */
 	size_t memory_bytes;
@@ -272,6 +302,7 @@ struct worker {
 	struct command *command;   /* atomic */
 	struct command *detaching; /* acknowledged when the waker's read is back */
 	bool stopping, patient;
+	bool left;  /* atomic: the listener is not used any more */
 	bool ended; /* atomic: the thread has nothing left to do */
 	uint64_t stop_deadline_ns;
 	pthread_t thread;

@@ -103,6 +103,10 @@ enum tailor_event_kind {
 	 * TAILOR_ATTEMPT_NONE. Always the request's last event. */
 	TAILOR_EVENT_REQUEST_END = 73,
 
+	/* Its head was parsed, and the server that it is for has as many requests as it may (limits.in_flight): it waits for
+	 * one of them to end, until the next ATTEMPT_BEGIN or REPLY_BEGIN. */
+	TAILOR_EVENT_REQUEST_QUEUED = 74,
+
 	/* --- any ------------------------------------------------------------------------------- */
 
 	/* Text that belongs to the event before it in the same channel; see struct tailor_text. */

@@ -38,6 +38,7 @@ static inline const char *tailor_event_kind_name(enum tailor_event_kind kind)
 	case TAILOR_EVENT_ATTEMPT_END: return "attempt-end";
 	case TAILOR_EVENT_REPLY_BEGIN: return "reply-begin";
 	case TAILOR_EVENT_REQUEST_END: return "request-end";
+	case TAILOR_EVENT_REQUEST_QUEUED: return "request-queued";
 	case TAILOR_EVENT_TEXT: return "text";
 	}
 	return "unknown";

@@ -41,7 +41,8 @@ enum tailor_cause {
 	TAILOR_CAUSE_FAILOVER_WAIT = 22,   /* lost on a server before the request was moved to the other */
 	TAILOR_CAUSE_SLOW_CLIENT = 23,     /* the client's socket did not take the response */
 	TAILOR_CAUSE_SERVER = 24,          /* at the server; no probe saw what it did there */
-	TAILOR_CAUSES = 25,                /* how many there are */
+	TAILOR_CAUSE_LIMIT_WAIT = 25,      /* held back by the proxy, as the server had as many requests as it may */
+	TAILOR_CAUSES = 26,                /* how many there are */
 };
 
 /* How the server's thread was joined to the request. */

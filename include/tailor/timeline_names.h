@@ -34,6 +34,7 @@ static inline const char *tailor_cause_name(enum tailor_cause cause)
 	case TAILOR_CAUSE_FAILOVER_WAIT: return "failover wait";
 	case TAILOR_CAUSE_SLOW_CLIENT: return "slow client";
 	case TAILOR_CAUSE_SERVER: return "in the server";
+	case TAILOR_CAUSE_LIMIT_WAIT: return "waiting for a place at the server";
 	case TAILOR_CAUSES: break;
 	}
 	return "unknown";
@@ -68,6 +69,7 @@ static inline const char *tailor_cause_key(enum tailor_cause cause)
 	case TAILOR_CAUSE_FAILOVER_WAIT: return "failover-wait";
 	case TAILOR_CAUSE_SLOW_CLIENT: return "slow-client";
 	case TAILOR_CAUSE_SERVER: return "server";
+	case TAILOR_CAUSE_LIMIT_WAIT: return "limit-wait";
 	case TAILOR_CAUSES: break;
 	}
 	return "unknown";

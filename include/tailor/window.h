@@ -34,6 +34,7 @@ struct tailor_record {
 	uint32_t client_ip; /* IPv4 in host order, 0 for others */
 	uint8_t minor;      /* of the request's HTTP/1.x; with parsed_ns */
 	uint64_t parsed_ns;
+	uint64_t queued_ns; /* when it began to wait for a place at a server; 0: it did not */
 	uint64_t reply_begin_ns;
 	uint8_t attempts; /* used entries of attempt[] */
 	int8_t answered;  /* index of the attempt whose response reached the client, -1: none */

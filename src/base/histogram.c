@@ -22,7 +22,7 @@ struct tailor_histogram {
 	uint64_t bucket[BUCKETS];
 };
 
-static size_t bucket_of(uint64_t ns)
+size_t tailor_histogram_bucket_of(uint64_t ns)
 {
 	unsigned int shift;
 
@@ -68,7 +68,7 @@ void tailor_histogram_record(struct tailor_histogram *histogram, uint64_t ns)
 		histogram->clipped++;
 		ns = VALUE_MAX;
 	}
-	histogram->bucket[bucket_of(ns)]++;
+	histogram->bucket[tailor_histogram_bucket_of(ns)]++;
 	histogram->count++;
 	histogram->sum += ns;
 	if (ns < histogram->min)
@@ -82,7 +82,7 @@ void tailor_histogram_merge(struct tailor_histogram *into, const struct tailor_h
 	if (from->count == 0)
 		return;
 	/* Buckets outside of from's range are empty. */
-	for (size_t i = bucket_of(from->min); i <= bucket_of(from->max); i++)
+	for (size_t i = tailor_histogram_bucket_of(from->min); i <= tailor_histogram_bucket_of(from->max); i++)
 		into->bucket[i] += from->bucket[i];
 	into->count += from->count;
 	into->clipped += from->clipped;
@@ -130,7 +130,7 @@ uint64_t tailor_histogram_percentile(const struct tailor_histogram *histogram, d
 		return histogram->min;
 	if (rank >= histogram->count)
 		return histogram->max;
-	for (size_t i = bucket_of(histogram->min);; i++) {
+	for (size_t i = tailor_histogram_bucket_of(histogram->min);; i++) {
 		uint64_t value;
 
 		seen += histogram->bucket[i];
@@ -149,7 +149,7 @@ static uint64_t count_below(const struct tailor_histogram *histogram, uint64_t n
 
 	if (ns > histogram->max)
 		return histogram->count;
-	for (size_t i = 0; i < bucket_of(ns); i++)
+	for (size_t i = 0; i < tailor_histogram_bucket_of(ns); i++)
 		below += histogram->bucket[i];
 	return below;
 }
@@ -165,9 +165,9 @@ int tailor_histogram_next(const struct tailor_histogram *histogram, size_t *posi
 {
 	if (histogram->count == 0)
 		return 0;
-	if (*position < bucket_of(histogram->min))
-		*position = bucket_of(histogram->min);
-	for (; *position <= bucket_of(histogram->max); ++*position) {
+	if (*position < tailor_histogram_bucket_of(histogram->min))
+		*position = tailor_histogram_bucket_of(histogram->min);
+	for (; *position <= tailor_histogram_bucket_of(histogram->max); ++*position) {
 		if (histogram->bucket[*position] == 0)
 			continue;
 		*ret_ns = middle_of(*position);

@@ -30,6 +30,12 @@ uint64_t tailor_histogram_clipped(const struct tailor_histogram *histogram);
 /* The smallest recorded value (within the error) at or below which `percent` (0..100) of all values lie; 0 when empty. */
 uint64_t tailor_histogram_percentile(const struct tailor_histogram *histogram, double percent);
 
+/*
+ * The number of the bucket that a value of up to 1 h is counted in, from 0 on: below 2048 the value itself, from there on 1024 more
+ * with each power of two. Other formats that cut powers of two the same way number theirs alike.
+ */
+size_t tailor_histogram_bucket_of(uint64_t ns);
+
 /* How many values lie in [from_ns, to_ns), to the precision of the buckets. */
 uint64_t tailor_histogram_between(const struct tailor_histogram *histogram, uint64_t from_ns, uint64_t to_ns);
 

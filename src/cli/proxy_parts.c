@@ -223,13 +223,28 @@ static int start_proxy(struct proxy_run *run)
 		.servers = (unsigned int)config->servers,
 		.workers = config->workers,
 		.connections_max = config->connections_max,
+		.per_address_max = config->per_address_max,
+		.in_flight_max = config->in_flight_max,
+		.queue_max = config->queue_max,
+		.fields_max = config->fields_max,
+		.body_bytes_max = config->body_bytes_max,
+		.x_forwarded = config->x_forwarded,
+		.forwarded = config->forwarded,
+		.upgrades = (unsigned int)config->upgrades,
 		.failover_on_gc = config->failover_on_gc,
 		.replay_methods = config->replay_methods,
+		.replay_bytes_max = config->replay_bytes,
+		.replay_bytes_total = config->replay_bytes_total,
 		.replay_attempts_max = TAILOR_ATTEMPTS_MAX,
 		.head_bytes_max = config->head_bytes_max,
 		.connect_timeout_ns = config->connect_timeout_ns,
 		.response_timeout_ns = config->response_timeout_ns,
 		.idle_timeout_ns = config->idle_timeout_ns,
+		.head_timeout_ns = config->head_timeout_ns,
+		.body_timeout_ns = config->body_timeout_ns,
+		.keep_alive_timeout_ns = config->keep_alive_timeout_ns,
+		.queue_timeout_ns = config->queue_timeout_ns,
+		.request_timeout_ns = config->request_timeout_ns,
 		.tags = run->tags,
 		.channels = run->channels,
 	};
@@ -240,6 +255,10 @@ static int start_proxy(struct proxy_run *run)
 		memcpy(options.server[i].name, config->server[i].name, sizeof(options.server[i].name));
 		options.server[i].address = config->server[i].address;
 	}
+	_Static_assert(sizeof(options.via) == sizeof(config->via) && sizeof(options.upgrade) == sizeof(config->upgrade),
+	               "a name is cut");
+	memcpy(options.via, config->via, sizeof(options.via));
+	memcpy(options.upgrade, config->upgrade, sizeof(options.upgrade));
 	/* Owned by the proxy from here on, whatever comes of it. */
 	run->listening = false;
 	error = tailor_proxy_start(&options, &run->proxy, text, sizeof(text));

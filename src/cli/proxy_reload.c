@@ -50,6 +50,14 @@ static bool same_servers(const struct tailor_config *old, const struct tailor_co
 	return same;
 }
 
+static bool same_limits(const struct tailor_config *old, const struct tailor_config *new)
+{
+	return old->connections_max == new->connections_max && old->per_address_max == new->per_address_max &&
+	       old->in_flight_max == new->in_flight_max && old->queue_max == new->queue_max && old->fields_max == new->fields_max &&
+	       old->head_bytes_max == new->head_bytes_max && old->body_bytes_max == new->body_bytes_max &&
+	       old->replay_bytes == new->replay_bytes && old->replay_bytes_total == new->replay_bytes_total;
+}
+
 struct key {
 	const char *name;
 	bool same;
@@ -83,7 +91,9 @@ static void add_restarts(struct report *report, const struct tailor_config *old,
 		{"admin", old->has_admin == new->has_admin && same_address(&old->admin, &new->admin)},
 		{"agent", old->has_agent == new->has_agent && old->has_agent_group == new->has_agent_group &&
 		                  old->agent_group == new->agent_group && strcmp(old->agent_socket, new->agent_socket) == 0},
-		{"limits", old->connections_max == new->connections_max && old->head_bytes_max == new->head_bytes_max},
+		{"limits", same_limits(old, new)},
+		{"forwarded", strcmp(old->via, new->via) == 0 && old->x_forwarded == new->x_forwarded && old->forwarded == new->forwarded},
+		{"upgrade", old->upgrades == new->upgrades && memcmp(old->upgrade, new->upgrade, sizeof(old->upgrade)) == 0},
 		{"trace", old->trace == new->trace && old->events_per_cpu == new->events_per_cpu},
 	};
 	const struct key kept[] = {
@@ -104,6 +114,11 @@ static void apply(struct proxy_run *run, const struct tailor_config *new)
 		.connect_timeout_ns = new->connect_timeout_ns,
 		.response_timeout_ns = new->response_timeout_ns,
 		.idle_timeout_ns = new->idle_timeout_ns,
+		.head_timeout_ns = new->head_timeout_ns,
+		.body_timeout_ns = new->body_timeout_ns,
+		.keep_alive_timeout_ns = new->keep_alive_timeout_ns,
+		.queue_timeout_ns = new->queue_timeout_ns,
+		.request_timeout_ns = new->request_timeout_ns,
 	};
 	const struct tailor_slow_rule slow = {new->slow_threshold_ns, new->baseline_one_in};
 
@@ -116,6 +131,11 @@ static void apply(struct proxy_run *run, const struct tailor_config *new)
 	run->config.connect_timeout_ns = new->connect_timeout_ns;
 	run->config.response_timeout_ns = new->response_timeout_ns;
 	run->config.idle_timeout_ns = new->idle_timeout_ns;
+	run->config.head_timeout_ns = new->head_timeout_ns;
+	run->config.body_timeout_ns = new->body_timeout_ns;
+	run->config.keep_alive_timeout_ns = new->keep_alive_timeout_ns;
+	run->config.queue_timeout_ns = new->queue_timeout_ns;
+	run->config.request_timeout_ns = new->request_timeout_ns;
 	run->config.stop_timeout_ns = new->stop_timeout_ns;
 	run->config.slow_threshold_ns = new->slow_threshold_ns;
 	run->config.baseline_one_in = new->baseline_one_in;

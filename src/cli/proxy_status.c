@@ -89,7 +89,7 @@ static json_t *missing_json(const struct proxy_run *run)
 static char *status_json(struct proxy_run *run)
 {
 	struct snapshot snapshot;
-	json_t *not_moved = json_object();
+	json_t *not_moved = json_object(), *refused_by = json_object();
 	json_t *status;
 	char *text;
 
@@ -97,12 +97,15 @@ static char *status_json(struct proxy_run *run)
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		json_object_set_new(not_moved, tailor_not_moved_name((enum tailor_not_moved)i),
 		                    json_integer((json_int_t)snapshot.proxy.not_moved[i]));
-	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:I, s:I, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:I, s:o}", "version",
+	for (int i = 0; i < TAILOR_REFUSALS; i++)
+		json_object_set_new(refused_by, tailor_refusal_name((enum tailor_refusal)i),
+		                    json_integer((json_int_t)snapshot.proxy.refused_by[i]));
+	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:o, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:I, s:o}", "version",
 	                   TAILOR_VERSION, "uptime_s", (double)(tailor_clock_ns() - run->started_ns) / TAILOR_NS_PER_S, "active",
 	                   run->config.server[snapshot.proxy.active].name, "failover", run->config.failover_on_gc, "requests",
-	                   (json_int_t)snapshot.proxy.requests, "refused", (json_int_t)snapshot.proxy.refused, "client_gone",
+	                   (json_int_t)snapshot.proxy.requests, "refused", (json_int_t)snapshot.proxy.refused, "refused_by", refused_by, "client_gone",
 	                   (json_int_t)snapshot.proxy.client_gone, "cut", (json_int_t)snapshot.proxy.cut, "clients",
-	                   (int)snapshot.proxy.clients, "failed_over", (json_int_t)snapshot.proxy.failed_over, "not_moved", not_moved,
+	                   (int)snapshot.proxy.clients, "queued", (int)snapshot.proxy.queued, "tunnels", (int)snapshot.proxy.tunnels_open, "failed_over", (json_int_t)snapshot.proxy.failed_over, "not_moved", not_moved,
 	                   "servers", servers_json(run, &snapshot), "timelines", "slow", (json_int_t)snapshot.observer.slow, "stored",
 	                   (json_int_t)snapshot.observer.stored, "baseline", (json_int_t)snapshot.observer.baseline, "not_stored",
 	                   (json_int_t)snapshot.observer.not_stored, "over_budget", (json_int_t)snapshot.observer.over_budget,
@@ -192,7 +195,11 @@ static char *metrics_text(struct proxy_run *run)
 		{"requests_total", "Requests that ended.", snapshot.proxy.requests},
 		{"refused_total", "Requests that the proxy answered itself.", snapshot.proxy.refused},
 		{"client_gone_total", "Requests whose client went away.", snapshot.proxy.client_gone},
-		{"cut_total", "Responses that a server broke off.", snapshot.proxy.cut},
+		{"cut_total", "Responses that broke off, by a server or by timeouts.request.", snapshot.proxy.cut},
+		{"tunnels_total", "Connections that have changed their protocol.", snapshot.proxy.tunnels},
+		{"tunnels_idle_total", "Tunnels that ended because nothing moved.", snapshot.proxy.tunnels_idle},
+		{"tunnel_to_server_bytes_total", "Bytes of tunnels, towards servers.", snapshot.proxy.tunnel_bytes_to_server},
+		{"tunnel_to_client_bytes_total", "Bytes of tunnels, towards clients.", snapshot.proxy.tunnel_bytes_to_client},
 		{"failed_over_total", "Requests sent to a second server because the first one's JVM paused.", snapshot.proxy.failed_over},
 		{"slow_total", "Requests judged slow.", snapshot.observer.slow},
 		{"timelines_stored_total", "Timelines of slow requests written.", snapshot.observer.stored},
@@ -213,8 +220,16 @@ static char *metrics_text(struct proxy_run *run)
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		fprintf(out, "tailor_not_moved_total{reason=\"%s\"} %llu\n", tailor_not_moved_name((enum tailor_not_moved)i),
 		        (unsigned long long)snapshot.proxy.not_moved[i]);
+	metric(out, "refused_by_total", "counter", "Requests and connections that the proxy answered itself, by reason.");
+	for (int i = 0; i < TAILOR_REFUSALS; i++)
+		fprintf(out, "tailor_refused_by_total{reason=\"%s\"} %llu\n", tailor_refusal_name((enum tailor_refusal)i),
+		        (unsigned long long)snapshot.proxy.refused_by[i]);
 	metric(out, "clients", "gauge", "Client connections now.");
 	fprintf(out, "tailor_clients %u\n", snapshot.proxy.clients);
+	metric(out, "tunnels_open", "gauge", "Connections that have changed their protocol now.");
+	fprintf(out, "tailor_tunnels_open %u\n", snapshot.proxy.tunnels_open);
+	metric(out, "queued", "gauge", "Requests that wait for a server that is at limits.in_flight now.");
+	fprintf(out, "tailor_queued %u\n", snapshot.proxy.queued);
 	server_metrics(out, run, &snapshot);
 	latency_metrics(out, run, &snapshot);
 	fclose(out);

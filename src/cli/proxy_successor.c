@@ -147,14 +147,15 @@ static void leave(struct proxy_run *run)
 	successor->borrowed = successor->taken & 1u << TAKEOVER_SOCKET;
 }
 
-static void hear(struct proxy_run *run)
+/* Hears one message; false when there is none. */
+static bool hear(struct proxy_run *run)
 {
 	struct proxy_successor *successor = &run->successor;
 	struct takeover_message message;
 	int error = takeover_receive(successor->fd, &message, NULL);
 
 	if (error == -EAGAIN)
-		return;
+		return false;
 	if (error) {
 		go_on(run, error == -EPROTO ? "it is of a version that this one does not understand" : "it ended before it served");
 	} else if (message.kind == TAKEOVER_FAILED) {
@@ -178,14 +179,16 @@ static void hear(struct proxy_run *run)
 	} else {
 		go_on(run, "it does not keep to the order of things");
 	}
+	return true;
 }
 
 void proxy_successor_dispatch(struct proxy_run *run, int connection, int listener)
 {
 	struct proxy_successor *successor = &run->successor;
 
-	if (connection && successor->fd >= 0)
-		hear(run);
+	/* All that there is: one that has gone must not be in the way of the next. */
+	while ((connection || listener) && successor->fd >= 0 && hear(run))
+		;
 	if (listener && successor->listener >= 0)
 		admit(run);
 	/* Nothing is taken back while it lives: it may be about to write. */

@@ -201,6 +201,7 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 		record->minor = (uint8_t)event->arg[0];
 		tailor_text_read(channel, position, event, record->request.target, sizeof(record->request.target));
 		break;
+	case TAILOR_EVENT_REQUEST_QUEUED: record->queued_ns = event->time_ns; break;
 	case TAILOR_EVENT_REPLY_BEGIN: record->reply_begin_ns = event->time_ns; break;
 	case TAILOR_EVENT_REQUEST_END: end(record, event); return record;
 	default:

@@ -6,90 +6,23 @@
 #include <grp.h>
 #include <pwd.h>
 #include <sched.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/un.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
 #include "base/printable.h"
 #include "base/units.h"
+#include "config/complaint.h"
 #include "config/file.h"
 #include "config/lines.h"
+#include "config/value.h"
 #include "http1/http1.h"
 
 #define FILE_BYTES_MAX (1 << 20)
-
-struct validation {
-	const struct config_lines *lines;
-	tailor_config_complaint *complain;
-	void *context;
-	unsigned int complaints;
-};
-
-/* Texts hold what the file holds. */
-static void say(struct validation *validation, unsigned int line, char *text)
-{
-	validation->complain(validation->context, line, tailor_printable_line(text));
-	validation->complaints++;
-}
-
-__attribute__((format(printf, 3, 4))) static void complain(struct validation *validation, const char *path, const char *format, ...)
-{
-	char text[512];
-	va_list arguments;
-
-	va_start(arguments, format);
-	vsnprintf(text, sizeof(text), format, arguments);
-	va_end(arguments);
-	say(validation, config_lines_of(validation->lines, path), text);
-}
-
-static void take_duration(struct validation *validation, const char *path, const char *text, uint64_t min_ns, uint64_t *value)
-{
-	uint64_t ns;
-
-	if (!text)
-		return;
-	if (tailor_parse_duration(text, &ns) != 0)
-		complain(validation, path, "%s: \"%s\" is not a duration; write a number with a unit, like 250us, 5ms or 2s", path, text);
-	else if (ns < min_ns)
-		complain(validation, path, "%s: \"%s\" is too short; at least 1us", path, text);
-	else
-		*value = ns;
-}
-
-static void take_size(struct validation *validation, const char *path, const char *text, uint64_t min, uint64_t max, uint64_t *value)
-{
-	uint64_t bytes;
-
-	if (!text)
-		return;
-	if (tailor_parse_size(text, &bytes) != 0)
-		complain(validation, path, "%s: \"%s\" is not a size; write a number with a unit, like 64KiB or 256MiB", path, text);
-	else if (bytes < min || bytes > max)
-		complain(validation, path, "%s: \"%s\" is out of range; from %llu to %llu bytes", path, text,
-		         (unsigned long long)min, (unsigned long long)max);
-	else
-		*value = bytes;
-}
-
-static void take_number(struct validation *validation, const char *path, const uint32_t *number, uint32_t min, uint32_t max, uint32_t *value)
-{
-	const char *text = config_lines_text(validation->lines, path);
-
-	if (!number)
-		return;
-	/* libcyaml stops at the point of 2.5. */
-	if (text && text[strspn(text, "0123456789")])
-		complain(validation, path, "%s: \"%s\" is not a whole number from %u to %u", path, text, min, max);
-	else if (*number < min || *number > max)
-		complain(validation, path, "%s: %u is out of range; from %u to %u", path, *number, min, max);
-	else
-		*value = *number;
-}
 
 static unsigned int usable_cpus(void)
 {
@@ -114,19 +47,6 @@ static void take_workers(struct validation *validation, const char *text, unsign
 		         TAILOR_CONFIG_WORKERS_MAX);
 	else
 		*value = (unsigned int)number;
-}
-
-static void take_path(struct validation *validation, const char *path, const char *text, size_t max, char *value)
-{
-	if (!text)
-		return;
-	if (!text[0])
-		complain(validation, path, "%s: is empty; name a path", path);
-	else if (strlen(text) >= max)
-		complain(validation, path, "%s: the path is %zu bytes long, the system allows %zu; choose a shorter one", path,
-		         strlen(text), max - 1);
-	else
-		memcpy(value, text, strlen(text) + 1);
 }
 
 /* A group of this host by name, or its number. */
@@ -194,22 +114,6 @@ static void take_priority(struct validation *validation, const struct file_prior
 		take_nice(validation, priority->nice, &config->nice);
 	take_number(validation, "priority.fifo", priority->fifo, 1, 99, &config->fifo);
 	take_duration(validation, "priority.busy_poll", priority->busy_poll, 0, &config->busy_poll_ns);
-}
-
-/* An address to listen on or connect to. */
-static void take_address(struct validation *validation, const char *path, const char *text, bool allow_unix, bool allow_port_0,
-                         struct tailor_address *value)
-{
-	int error = tailor_address_parse(text, value);
-
-	if (error == -ENAMETOOLONG)
-		complain(validation, path, "%s: the socket path is longer than the %zu bytes the system allows; choose a shorter one",
-		         path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
-	else if (error || (!allow_unix && value->storage.ss_family == AF_UNIX))
-		complain(validation, path, "%s: \"%s\" is not an address; write a numeric one with a port, like 127.0.0.1:9200%s", path,
-		         text, allow_unix ? ", or unix:PATH" : "");
-	else if (!allow_port_0 && value->storage.ss_family != AF_UNIX && tailor_address_port(value) == 0)
-		complain(validation, path, "%s: \"%s\" has port 0; name the server's port", path, text);
 }
 
 /* Whether a connection to `address` comes to who listens on `listener`. */
@@ -303,27 +207,106 @@ static void take_optional_sections(struct validation *validation, const struct f
 		          config->agent_socket);
 		take_group(validation, "agent.group", file->agent->group, config);
 	}
-	if (file->timeouts) {
-		take_duration(validation, "timeouts.connect", file->timeouts->connect, TAILOR_NS_PER_US, &config->connect_timeout_ns);
-		take_duration(validation, "timeouts.response", file->timeouts->response, TAILOR_NS_PER_US, &config->response_timeout_ns);
-		take_duration(validation, "timeouts.idle", file->timeouts->idle, TAILOR_NS_PER_US, &config->idle_timeout_ns);
-		take_duration(validation, "timeouts.stop", file->timeouts->stop, TAILOR_NS_PER_US, &config->stop_timeout_ns);
+}
+
+/* Whether it is a token (RFC 9110, 5.6.2), of these characters too, shorter than max. */
+static bool is_token(const char *text, const char *too, size_t max)
+{
+	if (!text[0] || strlen(text) >= max)
+		return false;
+	for (; *text; text++) {
+		if (!isalnum((unsigned char)*text) && !strchr("!#$%&'*+-.^_`|~", *text) && !strchr(too, *text))
+			return false;
+	}
+	return true;
+}
+
+static void take_timeouts(struct validation *validation, const struct file_timeouts *timeouts, struct tailor_config *config)
+{
+	const struct {
+		const char *path, *text;
+		uint64_t min_ns;
+		uint64_t *value;
+	} keys[] = {
+		{"timeouts.head", timeouts->head, TAILOR_NS_PER_US, &config->head_timeout_ns},
+		{"timeouts.body", timeouts->body, TAILOR_NS_PER_US, &config->body_timeout_ns},
+		{"timeouts.keep_alive", timeouts->keep_alive, TAILOR_NS_PER_US, &config->keep_alive_timeout_ns},
+		{"timeouts.connect", timeouts->connect, TAILOR_NS_PER_US, &config->connect_timeout_ns},
+		{"timeouts.response", timeouts->response, TAILOR_NS_PER_US, &config->response_timeout_ns},
+		{"timeouts.request", timeouts->request, 0, &config->request_timeout_ns},
+		{"timeouts.queue", timeouts->queue, TAILOR_NS_PER_US, &config->queue_timeout_ns},
+		{"timeouts.stop", timeouts->stop, TAILOR_NS_PER_US, &config->stop_timeout_ns},
+	};
+
+	take_duration(validation, "timeouts.idle", timeouts->idle, TAILOR_NS_PER_US, &config->idle_timeout_ns);
+	config->head_timeout_ns = config->body_timeout_ns = config->keep_alive_timeout_ns = config->idle_timeout_ns;
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
+		take_duration(validation, keys[i].path, keys[i].text, keys[i].min_ns, keys[i].value);
+}
+
+static void take_limits(struct validation *validation, const struct file_limits *limits, struct tailor_config *config)
+{
+	uint64_t head_bytes = config->head_bytes_max, replay_bytes = config->replay_bytes;
+
+	take_number(validation, "limits.connections", limits->connections, 1, 1 << 20, &config->connections_max);
+	take_number(validation, "limits.per_address", limits->per_address, 0, 1 << 20, &config->per_address_max);
+	take_number(validation, "limits.in_flight", limits->in_flight, 0, 1 << 20, &config->in_flight_max);
+	take_number(validation, "limits.queue", limits->queue, 0, 1 << 20, &config->queue_max);
+	take_number(validation, "limits.fields", limits->fields, 1, HTTP1_FIELDS_MAX, &config->fields_max);
+	take_size(validation, "limits.head_size", limits->head_size, 1024, 64 << 10, &head_bytes);
+	take_size(validation, "limits.body_size", limits->body_size, 0, UINT64_C(1) << 50, &config->body_bytes_max);
+	take_size(validation, "limits.replay_buffer", limits->replay_buffer, 0, 16 << 20, &replay_bytes);
+	take_size(validation, "limits.replay_total", limits->replay_total, 0, UINT64_C(1) << 40, &config->replay_bytes_total);
+	config->head_bytes_max = head_bytes;
+	config->replay_bytes = replay_bytes;
+	if (config->queue_max > 0 && config->in_flight_max == 0)
+		complain(validation, "limits.queue", "limits.queue: nothing waits as long as limits.in_flight is 0; set that, or leave out the queue");
+	if (config->replay_bytes_total < config->replay_bytes)
+		complain(validation, "limits.replay_total", "limits.replay_total: %llu bytes are less than one request's replay_buffer of %zu; raise it",
+		         (unsigned long long)config->replay_bytes_total, config->replay_bytes);
+}
+
+static void take_forwarded(struct validation *validation, const struct file_forwarded *forwarded, struct tailor_config *config)
+{
+	if (forwarded->via) {
+		/* RFC 9110, 7.6.3: a pseudonym, or a host with or without its port. */
+		if (is_token(forwarded->via, ":[]", sizeof(config->via)))
+			strcpy(config->via, forwarded->via);
+		else
+			complain(validation, "forwarded.via", "forwarded.via: \"%s\" is no name for this proxy; use 1 to %d letters, digits, or characters like '-' and '.'",
+			         forwarded->via, TAILOR_CONFIG_VIA_BYTES - 1);
+	}
+	take_flag(validation, "forwarded.x_forwarded", forwarded->x_forwarded, &config->x_forwarded);
+	take_flag(validation, "forwarded.forwarded", forwarded->forwarded, &config->forwarded);
+}
+
+/* Protocols that a client may change to through this proxy. */
+static void take_upgrades(struct validation *validation, const struct file_config *file, struct tailor_config *config)
+{
+	char path[32];
+
+	for (unsigned int i = 0; i < file->upgrade_count; i++) {
+		const char *name = file->upgrade[i];
+
+		snprintf(path, sizeof(path), "upgrade[%u]", i);
+		/* Requests inside it would pass unseen and unjudged. */
+		if (strcasecmp(name, "h2c") == 0 || strcasecmp(name, "h2") == 0 || strncasecmp(name, "http/", 5) == 0)
+			complain(validation, path, "upgrade: \"%s\" is HTTP, which this proxy would not understand inside a tunnel; remove it", name);
+		else if (!is_token(name, "/", TAILOR_CONFIG_UPGRADE_BYTES))
+			complain(validation, path, "upgrade: \"%s\" is no protocol; name one like websocket", name);
+		else
+			strcpy(config->upgrade[config->upgrades++], name);
 	}
 }
 
 static void take_numbers(struct validation *validation, const struct file_config *file, struct tailor_config *config)
 {
 	uint32_t events_per_cpu = (uint32_t)config->events_per_cpu;
-	uint64_t head_bytes = config->head_bytes_max;
 
 	take_workers(validation, file->workers, &config->workers);
 	if (file->slow) {
 		take_duration(validation, "slow.threshold", file->slow->threshold, TAILOR_NS_PER_US, &config->slow_threshold_ns);
 		take_number(validation, "slow.baseline_one_in", file->slow->baseline_one_in, 0, UINT32_MAX, &config->baseline_one_in);
-	}
-	if (file->limits) {
-		take_number(validation, "limits.connections", file->limits->connections, 1, 1 << 20, &config->connections_max);
-		take_size(validation, "limits.head_size", file->limits->head_size, 1024, 64 << 10, &head_bytes);
 	}
 	if (file->trace) {
 		if (file->trace->kernel)
@@ -333,7 +316,6 @@ static void take_numbers(struct validation *validation, const struct file_config
 			complain(validation, "trace.events_per_cpu", "trace.events_per_cpu: %u is not a power of two", events_per_cpu);
 	}
 	config->events_per_cpu = events_per_cpu;
-	config->head_bytes_max = head_bytes;
 }
 
 static void set_defaults(struct tailor_config *config)
@@ -350,86 +332,16 @@ static void set_defaults(struct tailor_config *config)
 	config->connect_timeout_ns = TAILOR_NS_PER_S;
 	config->response_timeout_ns = 30 * TAILOR_NS_PER_S;
 	config->idle_timeout_ns = 60 * TAILOR_NS_PER_S;
+	config->head_timeout_ns = config->body_timeout_ns = config->keep_alive_timeout_ns = config->idle_timeout_ns;
+	config->queue_timeout_ns = TAILOR_NS_PER_S;
 	config->stop_timeout_ns = 30 * TAILOR_NS_PER_S;
 	config->connections_max = 1024;
+	config->fields_max = 100;
 	config->head_bytes_max = 16 << 10;
+	config->replay_bytes = 64 << 10;
+	config->replay_bytes_total = UINT64_C(64) << 20;
 	config->trace = TAILOR_CONFIG_TRACE_AUTO;
 	config->events_per_cpu = 65536;
-}
-
-/* What a value of the wrong kind should have been; NULL when libcyaml's own words must do. */
-static const char *wanted_instead(const struct file_problem *problem, const char **ret_value)
-{
-	static const struct {
-		const char *begins, *says;
-	} table[] = {
-		{"Unknown flag: ", NULL},
-		{"Invalid ENUM value: ", NULL},
-		{"Invalid UINT value: ", "is not a whole number from 0 to 4294967295"},
-		{"Invalid uint64_t value: ", "is not a whole number from 0 to 4294967295"},
-		{"Expecting FLAGS", "is not a list; write it in brackets, like [GET, HEAD], or [] for none"},
-		{"Expecting SEQUENCE", "is not a list; write it in brackets or with a dash before each item"},
-		{"Expecting MAPPING", "is not a section; write {KEY: VALUE} or indented lines; the README lists the keys"},
-		{"Expecting ", "is not a single value"},
-		{"Insufficient entries", "is empty; name one server, or two to have a backup"},
-		{"Excessive entries", "has too many items; at most 2"},
-	};
-
-	*ret_value = NULL;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		size_t length = strlen(table[i].begins);
-
-		if (strncmp(problem->text, table[i].begins, length) != 0)
-			continue;
-		if (table[i].begins[length - 2] == ':')
-			*ret_value = problem->text + length;
-		if (table[i].says)
-			return table[i].says;
-		return strcmp(problem->field, "failover.on") == 0       ? "is not one of: gc"
-		       : strcmp(problem->field, "failover.replay") == 0 ? "is not one of: GET, HEAD, POST, PUT, DELETE, OPTIONS"
-		       : strcmp(problem->field, "access_log.format") == 0 ? "is not one of: text, json"
-		                                                        : "is not one of: auto, off, required";
-	}
-	return NULL;
-}
-
-/* Turns libcyaml's words into ours: the thing, then the remedy. */
-static void complain_about_problem(struct validation *validation, const struct file_problem *problem)
-{
-	static const char unexpected[] = "Unexpected key: ";
-	static const char missing[] = "Missing required mapping field: ";
-	const char *wanted, *value;
-	unsigned int line = problem->line;
-	char text[512];
-
-	if (strncmp(problem->text, unexpected, sizeof(unexpected) - 1) == 0) {
-		const char *key = problem->text + sizeof(unexpected) - 1;
-		unsigned int own = config_lines_of_key(validation->lines, key, line);
-
-		if (own)
-			line = own;
-		snprintf(text, sizeof(text), "unknown key \"%s\"; the README lists the keys", key);
-	} else if (strncmp(problem->text, missing, sizeof(missing) - 1) == 0) {
-		const char *key = problem->text + sizeof(missing) - 1;
-
-		/* libcyaml gives the place of the mapping's last key, also for the top. */
-		if (strcmp(key, "listen") == 0 || strcmp(key, "servers") == 0)
-			line = 1;
-		snprintf(text, sizeof(text), "the key \"%s\" is missing and has no default", key);
-	} else if ((wanted = wanted_instead(problem, &value)) != NULL && problem->field[0]) {
-		/* Some come in libcyaml's quotes. */
-		int length = value ? (int)strcspn(value + (*value == '\''), "'") : 0;
-
-		if (value)
-			snprintf(text, sizeof(text), "%s: \"%.*s\" %s", problem->field, length, value + (*value == '\''), wanted);
-		else
-			snprintf(text, sizeof(text), "%s: %s", problem->field, wanted);
-	} else if (problem->field[0]) {
-		snprintf(text, sizeof(text), "%s: %s", problem->field, problem->text);
-	} else {
-		snprintf(text, sizeof(text), "%s", problem->text);
-	}
-	say(validation, line ? line : 1, text);
 }
 
 static void validate(struct validation *validation, const char *text, size_t length, struct tailor_config *config)
@@ -447,6 +359,13 @@ static void validate(struct validation *validation, const char *text, size_t len
 	take_servers(validation, file, config);
 	take_numbers(validation, file, config);
 	take_optional_sections(validation, file, config);
+	if (file->timeouts)
+		take_timeouts(validation, file->timeouts, config);
+	if (file->limits)
+		take_limits(validation, file->limits, config);
+	if (file->forwarded)
+		take_forwarded(validation, file->forwarded, config);
+	take_upgrades(validation, file, config);
 	file_config_free(file);
 }
 
@@ -502,7 +421,7 @@ int tailor_config_load(const char *path, struct tailor_config *ret_config, tailo
 		complaint(context, 1, "has no settings; the least is `listen: ADDRESS` and `servers: [{name: NAME, address: ADDRESS}]`");
 	else if (duplicate) {
 		snprintf(problem, sizeof(problem), "key \"%.100s\" stands twice; remove one", duplicate);
-		say(&validation, line, problem);
+		complaint_say(&validation, line, problem);
 	} else {
 		validate(&validation, text, length, ret_config);
 		config_lines_close(lines);

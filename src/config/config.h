@@ -17,6 +17,9 @@
 #define TAILOR_CONFIG_WORKERS_MAX 16
 #define TAILOR_CONFIG_NAME_BYTES 32
 #define TAILOR_CONFIG_PATH_BYTES 4096
+#define TAILOR_CONFIG_VIA_BYTES 64
+#define TAILOR_CONFIG_UPGRADES_MAX 4
+#define TAILOR_CONFIG_UPGRADE_BYTES 32
 
 enum tailor_config_trace {
 	TAILOR_CONFIG_TRACE_AUTO = 0,     /* trace if this host allows it, else say so and serve */
@@ -75,9 +78,28 @@ struct tailor_config {
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns;
 	uint64_t idle_timeout_ns;
+	uint64_t head_timeout_ns; /* these three are idle_timeout_ns unless said */
+	uint64_t body_timeout_ns;
+	uint64_t keep_alive_timeout_ns;
+	uint64_t request_timeout_ns; /* 0: none */
+	uint64_t queue_timeout_ns;
 	uint64_t stop_timeout_ns; /* of a graceful stop */
+
 	unsigned int connections_max;
+	unsigned int per_address_max; /* connections of one client address; 0: no limit */
+	unsigned int in_flight_max;   /* requests at once on a server; 0: no limit */
+	unsigned int queue_max;       /* requests that may wait for a server at in_flight_max; 0 without that */
+	unsigned int fields_max;      /* of a request's head */
 	size_t head_bytes_max;
+	uint64_t body_bytes_max; /* 0: no limit */
+	size_t replay_bytes;     /* of a request's body, kept so that it can be sent again */
+	uint64_t replay_bytes_total;
+
+	char via[TAILOR_CONFIG_VIA_BYTES]; /* this proxy's name in Via; "": no such field */
+	bool x_forwarded;
+	bool forwarded;
+	char upgrade[TAILOR_CONFIG_UPGRADES_MAX][TAILOR_CONFIG_UPGRADE_BYTES]; /* protocols that may pass, as written */
+	size_t upgrades;
 
 	enum tailor_config_trace trace;
 	size_t events_per_cpu; /* power of two */

@@ -96,14 +96,37 @@ static const cyaml_schema_field_t timeouts_fields[] = {
 	TEXT(connect, struct file_timeouts),
 	TEXT(response, struct file_timeouts),
 	TEXT(idle, struct file_timeouts),
+	TEXT(head, struct file_timeouts),
+	TEXT(body, struct file_timeouts),
+	TEXT(keep_alive, struct file_timeouts),
+	TEXT(request, struct file_timeouts),
+	TEXT(queue, struct file_timeouts),
 	TEXT(stop, struct file_timeouts),
 	CYAML_FIELD_END,
 };
 
 static const cyaml_schema_field_t limits_fields[] = {
 	NUMBER(connections, struct file_limits),
+	NUMBER(per_address, struct file_limits),
+	NUMBER(in_flight, struct file_limits),
+	NUMBER(queue, struct file_limits),
+	NUMBER(fields, struct file_limits),
 	TEXT(head_size, struct file_limits),
+	TEXT(body_size, struct file_limits),
+	TEXT(replay_buffer, struct file_limits),
+	TEXT(replay_total, struct file_limits),
 	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_field_t forwarded_fields[] = {
+	TEXT(via, struct file_forwarded),
+	TEXT(x_forwarded, struct file_forwarded),
+	TEXT(forwarded, struct file_forwarded),
+	CYAML_FIELD_END,
+};
+
+static const cyaml_schema_value_t upgrade_value = {
+	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, TEXT_MAX),
 };
 
 static const cyaml_schema_field_t trace_fields[] = {
@@ -128,6 +151,8 @@ static const cyaml_schema_field_t config_fields[] = {
 	SECTION(agent),
 	SECTION(timeouts),
 	SECTION(limits),
+	SECTION(forwarded),
+	CYAML_FIELD_SEQUENCE("upgrade", OPTIONAL, struct file_config, upgrade, &upgrade_value, 0, TAILOR_CONFIG_UPGRADES_MAX),
 	SECTION(trace),
 	CYAML_FIELD_END,
 };

@@ -52,12 +52,30 @@ struct file_timeouts {
 	char *connect;
 	char *response;
 	char *idle;
+	char *head;
+	char *body;
+	char *keep_alive;
+	char *request;
+	char *queue;
 	char *stop;
 };
 
 struct file_limits {
 	uint32_t *connections;
+	uint32_t *per_address;
+	uint32_t *in_flight;
+	uint32_t *queue;
+	uint32_t *fields;
 	char *head_size;
+	char *body_size;
+	char *replay_buffer;
+	char *replay_total;
+};
+
+struct file_forwarded {
+	char *via;
+	char *x_forwarded; /* libcyaml's own flags take any word for one */
+	char *forwarded;
 };
 
 struct file_trace {
@@ -80,6 +98,9 @@ struct file_config {
 	struct file_agent *agent;
 	struct file_timeouts *timeouts;
 	struct file_limits *limits;
+	struct file_forwarded *forwarded;
+	char **upgrade;
+	unsigned int upgrade_count;
 	struct file_trace *trace;
 };
 

@@ -42,9 +42,12 @@ static void cut_head(struct correlation *correlation, uint64_t to_ns)
 	                                             .waiting_detail = "the proxy was idle before it chose a server"};
 	const struct tailor_record *record = &correlation->window->record;
 	uint64_t parsed = record->parsed_ns ? clamp(record->parsed_ns, record->request.begin_ns, to_ns) : to_ns;
+	uint64_t queued = record->queued_ns ? clamp(record->queued_ns, parsed, to_ns) : to_ns;
 
 	cut_with_client(correlation, record->request.begin_ns, parsed, &reading);
-	cut_with_client(correlation, parsed, to_ns, &choosing);
+	cut_with_client(correlation, parsed, queued, &choosing);
+	span_detail(span_list_add(&correlation->spans, queued, to_ns, TAILOR_CAUSE_LIMIT_WAIT),
+	            "the server had as many requests as limits.in_flight allows");
 }
 
 /* From the last byte of the response at the proxy to the last byte at the client's socket. */
@@ -71,7 +74,7 @@ static void cut_request(struct correlation *correlation)
 	struct tailor_attempt attempts[TAILOR_ATTEMPTS_MAX];
 	size_t count = record->attempts < TAILOR_ATTEMPTS_MAX ? record->attempts : TAILOR_ATTEMPTS_MAX;
 	size_t last;
-	uint64_t answered;
+	uint64_t answered, chosen;
 
 	memcpy(attempts, record->attempt, sizeof(attempts));
 	/* Points of the record that contradict each other must not make negative stretches. */
@@ -80,9 +83,11 @@ static void cut_request(struct correlation *correlation)
 		if (i > 0 && attempts[i].begin_ns < attempts[i - 1].begin_ns)
 			attempts[i].begin_ns = attempts[i - 1].begin_ns;
 	}
-	cut_head(correlation, count > 0 ? attempts[0].begin_ns : clamp(record->parsed_ns, begin, end));
+	/* Who waits for a place in vain does so until the reply. */
+	chosen = count > 0 ? attempts[0].begin_ns : clamp(record->queued_ns ? record->reply_begin_ns : record->parsed_ns, begin, end);
+	cut_head(correlation, chosen);
 	if (count == 0) {
-		cut_reply(correlation, clamp(record->parsed_ns, begin, end));
+		cut_reply(correlation, chosen);
 		return;
 	}
 	last = record->answered >= 0 && (size_t)record->answered < count ? (size_t)record->answered : count - 1;

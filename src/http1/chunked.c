@@ -186,6 +186,7 @@ int64_t http1_chunked_take(struct http1_chunked *chunked, const char *data, size
 			size_t part = length - taken < chunked->left ? length - taken : (size_t)chunked->left;
 
 			chunked->left -= part;
+			chunked->data += part;
 			taken += part;
 			if (chunked->left == 0)
 				chunked->state = DATA_RETURN;

@@ -108,7 +108,7 @@ struct http1_search {
 
 /*
  * Parses the request head at the start of data. Returns 1 and fills *ret_head; 0 when more bytes are
- * needed; or a negative HTTP status to answer with before closing (-400, -414, -417, -431, -501, -505).
+ * needed; or a negative HTTP status to answer with before closing (-400, -411, -414, -417, -431, -501, -505).
  * Empty lines before the request line are skipped and counted in head_bytes (RFC 9112, 2.2). A request line is judged
  * when it is whole, so that HTTP/0.9 gets its answer; the fields when all are there. A refused request leaves in
  * ret_head->method_known what its method was: the answer to HEAD has no body.
@@ -130,6 +130,7 @@ int http1_parse_response(const char *data, size_t length, const struct http1_lim
  */
 struct http1_chunked {
 	uint64_t left; /* in the current chunk */
+	uint64_t data; /* of all chunks, taken so far */
 	uint32_t line; /* bytes of the current size line, at most 4096, or of the trailer section, at most 8192 */
 	uint8_t state;
 	bool trailer_started;

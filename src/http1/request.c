@@ -176,6 +176,9 @@ static int read_request(const char *data, size_t start, size_t length, const str
 	head->upgrade = facts.upgrade && facts.upgrade_named && head->minor >= 1;
 	head->framing = facts.chunked ? HTTP1_CHUNKED : facts.has_content_length ? HTTP1_LENGTH : HTTP1_NO_BODY;
 	head->content_length = facts.content_length;
+	/* Its body would have no end but that of the connection, and could be read as another request (RFC 1945, 8.3). */
+	if (head->minor == 0 && head->method_known == HTTP1_POST && head->framing == HTTP1_NO_BODY)
+		return -411;
 	head->head_bytes = (size_t)(cursor.at - data);
 	return 1;
 }

@@ -25,7 +25,6 @@
 #define HIGHEST UINT64_C(3600000000000)
 #define HEADER_BYTES 40
 #define OUTER_BYTES 8
-#define STEP_BITS 10
 #define COUNT_BYTES_MAX 9
 
 /* Bytes that grow; `failed` once there was no memory. */
@@ -81,16 +80,6 @@ static void put_zigzag(struct bytes *bytes, int64_t value)
 	put(bytes, coded, length);
 }
 
-static size_t index_of(uint64_t ns)
-{
-	unsigned int shift;
-
-	if (ns < UINT64_C(2) << STEP_BITS)
-		return (size_t)ns;
-	shift = 63u - (unsigned int)__builtin_clzll(ns) - STEP_BITS;
-	return ((size_t)shift << STEP_BITS) + (size_t)(ns >> shift);
-}
-
 static void put_counts(struct bytes *bytes, const struct tailor_histogram *histogram)
 {
 	uint64_t ns, count;
@@ -99,7 +88,7 @@ static void put_counts(struct bytes *bytes, const struct tailor_histogram *histo
 	if (tailor_histogram_count(histogram) == 0)
 		put_zigzag(bytes, 0);
 	while (tailor_histogram_next(histogram, &position, &ns, &count)) {
-		size_t index = index_of(ns), zeros = index - next;
+		size_t index = tailor_histogram_bucket_of(ns), zeros = index - next;
 
 		if (zeros > 0)
 			put_zigzag(bytes, zeros == 1 ? 0 : -(int64_t)zeros);

@@ -136,7 +136,7 @@ static void take_line(const struct reader *reader, char *line)
 		current->server_ends = true;
 	else if (strcmp(line, "drips") == 0)
 		current->drips = true;
-	else if (strcmp(line, "to-server") != 0 && strcmp(line, "to-client") != 0)
+	else if (strcmp(line, "to-server") != 0 && strcmp(line, "to-client") != 0 && strcmp(line, "with") != 0)
 		complain(reader, "unknown word \"%s\"", line);
 }
 

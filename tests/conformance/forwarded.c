@@ -22,6 +22,7 @@ static int64_t body_bytes(const struct http1_head *head, const char *data, size_
 
 size_t forwarded_requests(const char *data, size_t length, char *to, size_t size)
 {
+	static const struct forwarded_rules no_rules = {0};
 	const struct http1_limits limits = {.head_bytes = WALK_HEAD_BYTES, .fields = HTTP1_FIELDS_MAX};
 	struct trace_source trace;
 	struct http1_head head;
@@ -38,7 +39,7 @@ size_t forwarded_requests(const char *data, size_t length, char *to, size_t size
 		data += head.head_bytes;
 		length -= head.head_bytes;
 		body = body_bytes(&head, data, length);
-		bytes = body < 0 ? -1 : head_write_request(&trace, &head, 1, "127.0.0.1:1", to + written, size - written);
+		bytes = body < 0 ? -1 : head_write_request(&trace, &head, 1, "127.0.0.1:1", &no_rules, to + written, size - written);
 		if (bytes < 0 || (size_t)body > size - written - (size_t)bytes)
 			break;
 		memcpy(to + written + bytes, data, (size_t)body);

@@ -127,34 +127,47 @@ static void every_case_is_judged_as_the_table_says(void **state)
 	assert_int_equal(wrong, 0);
 }
 
-static void every_case_is_judged_alike_at_every_split(void **state)
+/* Holds another way to feed every case against the case in one piece. */
+static void check_every_case(void (*check)(const struct conformance_case *one, enum http1_method method, const struct walk *whole))
 {
-	(void)state;
 	for (size_t i = 0; i < table.count; i++) {
 		const struct conformance_case *one = &table.cases[i];
 		enum http1_method method = request_method(one);
-		struct walk whole, other;
+		struct walk whole;
 
 		walk_parts(one, method, 0, &whole);
-		for (size_t split = 1; split < input_of(one)->length; split++) {
-			walk_parts(one, method, split, &other);
-			check_same(one, &whole, &other, split);
-		}
+		check(one, method, &whole);
 	}
+}
+
+static void check_splits(const struct conformance_case *one, enum http1_method method, const struct walk *whole)
+{
+	struct walk other;
+
+	for (size_t split = 1; split < input_of(one)->length; split++) {
+		walk_parts(one, method, split, &other);
+		check_same(one, whole, &other, split);
+	}
+}
+
+static void every_case_is_judged_alike_at_every_split(void **state)
+{
+	(void)state;
+	check_every_case(check_splits);
+}
+
+static void check_bytes(const struct conformance_case *one, enum http1_method method, const struct walk *whole)
+{
+	struct walk other;
+
+	walk_bytes(one, method, &other);
+	check_same(one, whole, &other, 1);
 }
 
 static void every_case_is_judged_alike_byte_by_byte(void **state)
 {
 	(void)state;
-	for (size_t i = 0; i < table.count; i++) {
-		const struct conformance_case *one = &table.cases[i];
-		enum http1_method method = request_method(one);
-		struct walk whole, other;
-
-		walk_parts(one, method, 0, &whole);
-		walk_bytes(one, method, &other);
-		check_same(one, &whole, &other, 1);
-	}
+	check_every_case(check_bytes);
 }
 
 static void the_table_is_whole_and_its_names_are_unique(void **state)

@@ -136,6 +136,8 @@ static const char *message_reason(const struct walk *walk, const struct line *fi
 
 	if (status == 417)
 		return "Expect";
+	if (status == 411)
+		return "a POST of HTTP/1.0 without a length";
 	if (!walk->responses && strncmp(first->at, "CONNECT ", 8) == 0)
 		return "CONNECT";
 	if (seen->codings && seen->lengths)

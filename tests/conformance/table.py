@@ -24,6 +24,7 @@ class Case:
         self.client = self.server = b""
         self.to_server = self.to_client = None
         self.server_ends = self.drips = False
+        self.options = {}
 
     def finish(self):
         self.client = self.client or b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -46,6 +47,8 @@ def read():
             elif word in ("client", "server", "to-server", "to-client"):
                 name = word.replace("-", "_")
                 setattr(cases[-1], name, (getattr(cases[-1], name) or b"") + unescape(rest))
+            elif word == "with":
+                cases[-1].options = dict(option.split("=") for option in rest.split())
             elif word in ("server-ends", "drips"):
                 setattr(cases[-1], word.replace("-", "_"), True)
             elif word and not word.startswith("#"):

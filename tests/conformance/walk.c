@@ -32,6 +32,7 @@ static void fail(struct walk *walk, int status)
 
 	snprintf(word, sizeof(word), "%d", status);
 	say(walk, word);
+	walk->refused = status;
 	walk->ended = true;
 	walk->closes = true;
 }
@@ -91,6 +92,8 @@ static void take_head(struct walk *walk, const struct http1_head *head)
 		return;
 	}
 	note_head(&walk->message[walk->count++], head);
+	if (walk->listener.head)
+		walk->listener.head(walk->listener.context, head);
 	walk->framing = head->framing;
 	walk->left = head->content_length;
 	walk->chunked = (struct http1_chunked){0};
@@ -134,6 +137,8 @@ static void take_body(struct walk *walk, const char *data, size_t length)
 		if (walk->framing == HTTP1_LENGTH)
 			done = (walk->left -= part) == 0;
 	}
+	if (walk->listener.body)
+		walk->listener.body(walk->listener.context, data, part);
 	walk->consumed += part;
 	if (done)
 		finish_message(walk);

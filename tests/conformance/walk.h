@@ -8,7 +8,7 @@
 
 #include "http1/http1.h"
 
-#define WALK_MESSAGES_MAX 16
+#define WALK_MESSAGES_MAX 64
 
 /* As the proxy's driver has them. */
 #define WALK_HEAD_BYTES 16384
@@ -25,7 +25,15 @@ struct walk_message {
 	bool complete;
 };
 
+/* Who wants to see what is passed on; a function that is NULL is not called. */
+struct walk_listener {
+	void (*head)(void *context, const struct http1_head *head);
+	void (*body)(void *context, const char *data, size_t length); /* pieces, with their framing */
+	void *context;
+};
+
 struct walk {
+	struct walk_listener listener; /* may be set once the walk has begun, as may the limits */
 	bool responses;
 	enum http1_method request_method; /* of responses */
 	struct http1_limits limits;
@@ -34,6 +42,7 @@ struct walk {
 	enum http1_framing framing;
 	bool in_body;
 	bool ended; /* nothing more is read */
+	int refused; /* the status, 0: not */
 	bool closes; /* the last message said so, or its end is the connection's */
 	uint64_t left;
 	size_t consumed;

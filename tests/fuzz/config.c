@@ -8,6 +8,7 @@
 
 #include "fuzz.h"
 #include "config/config.h"
+#include "http1/http1.h"
 
 struct complaints {
 	unsigned int count;
@@ -38,6 +39,13 @@ static void check_accepted(const struct tailor_config *config)
 	require(config->workers >= 1 && config->workers <= TAILOR_CONFIG_WORKERS_MAX);
 	require(config->slow_threshold_ns > 0 && config->connections_max > 0);
 	require(config->connect_timeout_ns > 0 && config->response_timeout_ns > 0 && config->idle_timeout_ns > 0);
+	require(config->head_timeout_ns > 0 && config->body_timeout_ns > 0 && config->keep_alive_timeout_ns > 0);
+	require(config->queue_timeout_ns > 0 && (config->queue_max == 0 || config->in_flight_max > 0));
+	require(config->fields_max >= 1 && config->fields_max <= HTTP1_FIELDS_MAX);
+	require(config->replay_bytes <= config->replay_bytes_total);
+	require(memchr(config->via, '\0', sizeof(config->via)) && config->upgrades <= TAILOR_CONFIG_UPGRADES_MAX);
+	for (size_t i = 0; i < config->upgrades; i++)
+		require(config->upgrade[i][0] && memchr(config->upgrade[i], '\0', TAILOR_CONFIG_UPGRADE_BYTES));
 	require(config->timelines_path[0] && memchr(config->timelines_path, '\0', TAILOR_CONFIG_PATH_BYTES));
 	require(config->timelines_bytes_max >= 1 << 20);
 	require(!config->has_admin || tailor_address_is_local(&config->admin));

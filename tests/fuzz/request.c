@@ -4,46 +4,20 @@
  * and holds no byte that ends a line; and what the proxy then writes for the server is read the same way again: method,
  * target and framing, one Host, no hop-by-hop field; written a second time, it does not grow.
  */
-#include "fuzz.h"
-#include "http1/http1.h"
+#include "head.h"
 #include "proxy/head.h"
-
-static int parse(const char *data, size_t size, const struct http1_limits *limits, uint32_t seed,
-                 struct http1_head *head)
-{
-	struct http1_search search = {0};
-	size_t length = 0;
-	int status;
-
-	do {
-		length += fuzz_part(&seed, size - length);
-		status = http1_parse_request(data, length, limits, &search, head);
-	} while (status == 0 && length < size);
-	return status;
-}
-
-static void require_inside(struct http1_text text, const char *data, size_t size)
-{
-	require(text.data >= data && text.data <= data + size && text.length <= size - (size_t)(text.data - data));
-	for (size_t i = 0; i < text.length; i++)
-		require(text.data[i] != '\r' && text.data[i] != '\n' && text.data[i] != '\0');
-}
 
 static void check_head(const struct http1_head *head, const char *data, size_t size, const struct http1_limits *limits)
 {
-	require(head->head_bytes <= size && head->head_bytes <= limits->head_bytes && head->head_bytes >= 4);
-	require(memcmp(data + head->head_bytes - 4, "\r\n\r\n", 4) == 0);
-	require(head->field_count <= limits->fields && head->minor <= 1 && head->framing != HTTP1_UNTIL_CLOSE);
-	require(head->framing == HTTP1_LENGTH ? head->content_length <= INT64_MAX : head->content_length == 0);
+	fuzz_require_head(head, data, size, limits);
+	require(head->minor <= 1 && head->framing != HTTP1_UNTIL_CLOSE);
 	require(head->method.length > 0 && head->target.length > 0);
-	require_inside(head->method, data, head->head_bytes);
-	require_inside(head->target, data, head->head_bytes);
+	fuzz_require_inside(head->method, data, head->head_bytes);
+	fuzz_require_inside(head->target, data, head->head_bytes);
 	for (size_t i = 0; i < head->field_count; i++) {
 		struct http1_text value = head->field[i].value;
 
 		require(head->field[i].name.length > 0);
-		require_inside(head->field[i].name, data, head->head_bytes);
-		require_inside(value, data, head->head_bytes);
 		require(value.length == 0 ||
 		        (!strchr(" \t", value.data[0]) && !strchr(" \t", value.data[value.length - 1])));
 	}
@@ -70,6 +44,7 @@ static int asks_for_the_same(struct http1_text target, const struct http1_head *
 
 static void check_forwarded(const struct http1_head *head)
 {
+	static const struct forwarded_rules no_rules = {0};
 	static const struct http1_limits limits = {.head_bytes = 1 << 20, .fields = HTTP1_FIELDS_MAX};
 	struct trace_source trace = {.random = 1};
 	/* The target's authority may stand in for Host. */
@@ -80,7 +55,7 @@ static void check_forwarded(const struct http1_head *head)
 	int length;
 
 	require(first && second);
-	length = head_write_request(&trace, head, 0xa1, "127.0.0.1:9201", first, room);
+	length = head_write_request(&trace, head, 0xa1, "127.0.0.1:9201", &no_rules, first, room);
 	require(length > 0);
 	/* Fields are added; a head that had as many as allowed is refused by nobody but this parser. */
 	if (head->field_count <= HTTP1_FIELDS_MAX - 3) {
@@ -96,7 +71,7 @@ static void check_forwarded(const struct http1_head *head)
 			        again.field[i].known == HTTP1_TRANSFER_ENCODING);
 		}
 		require(hosts == 1);
-		require(head_write_request(&trace, &again, 0xa2, "-", second, room + HEAD_ADDED_BYTES) == length);
+		require(head_write_request(&trace, &again, 0xa2, "-", &no_rules, second, room + HEAD_ADDED_BYTES) == length);
 	}
 	free(first);
 	free(second);
@@ -109,12 +84,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static struct http1_head whole, parts;
 
 	for (size_t i = 0; i < 2; i++) {
-		int status = parse(text, size, &limits[i], UINT32_MAX, &whole);
+		const struct fuzz_parser parser = {.limits = &limits[i]};
+		int status = fuzz_parse(&parser, text, size, UINT32_MAX, &whole);
 
-		require(parse(text, size, &limits[i], 0, &parts) == status);
+		require(fuzz_parse(&parser, text, size, 0, &parts) == status);
 		if (status == 1)
 			require(parts.head_bytes == whole.head_bytes && parts.field_count == whole.field_count);
-		require(parse(text, size, &limits[i], fuzz_seed(data, size), &parts) == status);
+		require(fuzz_parse(&parser, text, size, fuzz_seed(data, size), &parts) == status);
 		require(status == 1 || status == 0 || (status <= -400 && status >= -505));
 		if (status != 1)
 			continue;

@@ -4,44 +4,17 @@
  * input; the request's method changes nothing but the framing; and the head that the proxy writes for a client of
  * HTTP/1.1 or 1.0 tells that client where the body ends in the way that the proxy then keeps to.
  */
-#include "fuzz.h"
-#include "http1/http1.h"
+#include "head.h"
 #include "proxy/head.h"
 
 static const struct http1_limits limits = {.head_bytes = 4096, .fields = HTTP1_FIELDS_MAX};
 
-static int parse(const char *data, size_t size, enum http1_method method, uint32_t seed, struct http1_head *head)
-{
-	struct http1_search search = {0};
-	size_t length = 0;
-	int status;
-
-	do {
-		length += fuzz_part(&seed, size - length);
-		status = http1_parse_response(data, length, &limits, &search, method, head);
-	} while (status == 0 && length < size);
-	return status;
-}
-
-static void require_inside(struct http1_text text, const char *data, size_t size)
-{
-	require(text.data >= data && text.data <= data + size && text.length <= size - (size_t)(text.data - data));
-	for (size_t i = 0; i < text.length; i++)
-		require(text.data[i] != '\r' && text.data[i] != '\n' && text.data[i] != '\0');
-}
-
 static void check_head(const struct http1_head *head, const char *data, size_t size)
 {
-	require(head->head_bytes <= size && head->head_bytes <= limits.head_bytes);
-	require(memcmp(data + head->head_bytes - 4, "\r\n\r\n", 4) == 0);
-	require(head->status >= 100 && head->status <= 599 && head->field_count <= limits.fields);
-	require(head->framing == HTTP1_LENGTH ? head->content_length <= INT64_MAX : head->content_length == 0);
+	fuzz_require_head(head, data, size, &limits);
+	require(head->status >= 100 && head->status <= 599);
 	require(!head->keep_alive || head->framing != HTTP1_UNTIL_CLOSE);
-	require_inside(head->reason, data, head->head_bytes);
-	for (size_t i = 0; i < head->field_count; i++) {
-		require_inside(head->field[i].name, data, head->head_bytes);
-		require_inside(head->field[i].value, data, head->head_bytes);
-	}
+	fuzz_require_inside(head->reason, data, head->head_bytes);
 }
 
 /* What the proxy promises to the client, as choose_reframing() in proxy/response.c decides it. */
@@ -63,8 +36,8 @@ static void check_forwarded(const struct http1_head *head, enum http1_method met
 		exchange.reframing = REFRAME_FROM_CHUNKED;
 		expected = HTTP1_UNTIL_CLOSE;
 	}
-	length = head->status < 200 ? head_write_interim(head, to, head->head_bytes + HEAD_ADDED_BYTES)
-	                            : head_write_response(&exchange, head, to, head->head_bytes + HEAD_ADDED_BYTES);
+	length = head->status < 200 ? head_write_interim(head, NULL, to, head->head_bytes + HEAD_ADDED_BYTES)
+	                            : head_write_response(&exchange, head, NULL, to, head->head_bytes + HEAD_ADDED_BYTES);
 	require(length > 0);
 	if (head->field_count > HTTP1_FIELDS_MAX - 3)
 		return;
@@ -83,13 +56,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	int first = 0;
 
 	for (size_t i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
-		int status = parse(text, size, methods[i], UINT32_MAX, &whole);
+		const struct fuzz_parser parser = {.limits = &limits, .response = true, .method = methods[i]};
+		int status = fuzz_parse(&parser, text, size, UINT32_MAX, &whole);
 
 		require(status == 0 || status == 1 || status == -502);
 		require(i == 0 || status == first);
 		first = status;
-		require(parse(text, size, methods[i], 0, &parts) == status);
-		require(parse(text, size, methods[i], fuzz_seed(data, size), &parts) == status);
+		require(fuzz_parse(&parser, text, size, 0, &parts) == status);
+		require(fuzz_parse(&parser, text, size, fuzz_seed(data, size), &parts) == status);
 		if (status != 1)
 			continue;
 		require(parts.head_bytes == whole.head_bytes && parts.framing == whole.framing);

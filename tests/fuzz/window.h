@@ -46,6 +46,7 @@ static inline void draw_record(const uint8_t *bytes, struct tailor_record *recor
 	record->attempts = bytes[5] & 7;
 	record->answered = (int8_t)((bytes[5] >> 3 & 7) - 1);
 	record->reply_begin_ns = time_of(bytes + 14);
+	record->queued_ns = bytes[4] & 8 ? time_of(bytes + 8) : 0;
 	for (size_t i = 0; i < TAILOR_ATTEMPTS_MAX; i++) {
 		uint64_t shift = i * 500 * (bytes[5] >> 6);
 

@@ -55,12 +55,17 @@ static void print_status(void)
 
 	tailor_proxy_status(proxy, &status);
 	printf("{\"requests\":%" PRIu64 ",\"refused\":%" PRIu64 ",\"client_gone\":%" PRIu64 ",\"cut\":%" PRIu64
-	       ",\"failed_over\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"clients\":%u,\"active\":%u,\"not_moved\":{",
+	       ",\"failed_over\":%" PRIu64 ",\"stale\":%" PRIu64 ",\"clients\":%u,\"queued\":%u,\"tunnels\":%u,\"tunnels_idle\":%" PRIu64
+	       ",\"tunnel_bytes\":[%" PRIu64 ",%" PRIu64 "],\"active\":%u,\"not_moved\":{",
 	       status.requests, status.refused, status.client_gone, status.cut, status.failed_over,
-	       status.stale_completions, status.clients, status.active);
+	       status.stale_completions, status.clients, status.queued, status.tunnels_open, status.tunnels_idle,
+	       status.tunnel_bytes_to_server, status.tunnel_bytes_to_client, status.active);
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_not_moved_name((enum tailor_not_moved)i),
 		       status.not_moved[i]);
+	printf("},\"refused_by\":{");
+	for (int i = 0; i < TAILOR_REFUSALS; i++)
+		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_refusal_name((enum tailor_refusal)i), status.refused_by[i]);
 	printf("},\"server\":[");
 	for (unsigned int i = 0; i < status.servers; i++) {
 		const struct tailor_proxy_server_status *s = &status.server[i];
@@ -202,6 +207,8 @@ static void read_options(int argc, char **argv)
 	options.failover_on_gc = 1;
 	options.replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	options.replay_attempts_max = 2;
+	options.replay_bytes_max = 65536;
+	options.replay_bytes_total = 64 << 20;
 	options.head_bytes_max = 16384;
 	options.connect_timeout_ns = TAILOR_NS_PER_S;
 	options.response_timeout_ns = 30 * TAILOR_NS_PER_S;
@@ -237,6 +244,38 @@ static void read_options(int argc, char **argv)
 			options.connect_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else if (strcmp(argv[i], "idle_ms") == 0) {
 			options.idle_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "per_address") == 0) {
+			options.per_address_max = number;
+		} else if (strcmp(argv[i], "in_flight") == 0) {
+			options.in_flight_max = number;
+		} else if (strcmp(argv[i], "queue") == 0) {
+			options.queue_max = number;
+		} else if (strcmp(argv[i], "fields") == 0) {
+			options.fields_max = number;
+		} else if (strcmp(argv[i], "body") == 0) {
+			options.body_bytes_max = number;
+		} else if (strcmp(argv[i], "queue_ms") == 0) {
+			options.queue_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "via") == 0) {
+			snprintf(options.via, sizeof(options.via), "%s", value);
+		} else if (strcmp(argv[i], "x_forwarded") == 0) {
+			options.x_forwarded = (int)number;
+		} else if (strcmp(argv[i], "forwarded") == 0) {
+			options.forwarded = (int)number;
+		} else if (strcmp(argv[i], "upgrade") == 0) {
+			snprintf(options.upgrade[options.upgrades++], sizeof(options.upgrade[0]), "%s", value);
+		} else if (strcmp(argv[i], "replay") == 0) {
+			options.replay_bytes_max = number;
+		} else if (strcmp(argv[i], "replay_total") == 0) {
+			options.replay_bytes_total = number;
+		} else if (strcmp(argv[i], "head_ms") == 0) {
+			options.head_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "body_ms") == 0) {
+			options.body_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "keep_alive_ms") == 0) {
+			options.keep_alive_timeout_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "request_ms") == 0) {
+			options.request_timeout_ns = number * TAILOR_NS_PER_MS;
 		} else {
 			exit(2);
 		}

@@ -2,6 +2,7 @@
 """What the proxy's tests share: the driver as a child process, servers under a test's control, raw clients."""
 import json
 import os
+import re
 import socket
 import struct
 import subprocess
@@ -14,6 +15,7 @@ DRIVER = os.environ.get("PROXY_DRIVER", "build/release/tests/integration/proxy_d
 
 BEGIN, PARSED, ATTEMPT_BEGIN, ATTEMPT_SEND, ATTEMPT_SENT = 64, 65, 66, 67, 68
 RESPONSE_BEGIN, RESPONSE_END, ATTEMPT_END, REPLY_BEGIN, END = 69, 70, 71, 72, 73
+QUEUED = 74
 DONE, REFUSED, CLIENT, CUT = 0, 1, 2, 3
 REASON_GC, REASON_CONNECT, REASON_CLOSED = 1, 2, 3
 LOST, END_CONNECT, END_CLOSED, END_BAD, END_CLIENT, END_TIMEOUT = 1, 2, 3, 4, 5, 6
@@ -67,6 +69,9 @@ class Proxy:
 
     def status(self):
         return json.loads(self.command("status")[0])
+
+    def resident_kib(self):
+        return int(re.search(r"VmRSS:\s+(\d+)", open(f"/proc/{self.process.pid}/status").read())[1])
 
     def events(self):
         """Waits for the end of requests that have begun: a client may have its answer before the proxy knows it."""
@@ -122,8 +127,8 @@ class Response:
 
 
 class Client:
-    def __init__(self, port, timeout=20):
-        self.socket = socket.create_connection(("127.0.0.1", port), timeout)
+    def __init__(self, port, timeout=20, source=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout, source and (source, 0))
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.buffer = b""
 
@@ -259,7 +264,7 @@ class Backend:
                 if data is None:
                     return
                 connection.sendall(data)
-        except OSError:
+        except (OSError, ValueError):  # a request that breaks off has no next size line
             pass
         finally:
             # The stream shares the descriptor: both must go before TCP says good-bye.

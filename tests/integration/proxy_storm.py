@@ -149,8 +149,9 @@ async def storm(workers, seed, clients):
                              *(client(i, proxy.port, stop, results, random.Random(rng.random())) for i in range(clients)))
         assert len(set(results)) == len(results), "ids are unique"
         # No wait inside a coroutine may block the servers: by now all clients are done.
-        status = proxy.status()
+        # Counted it is a moment after its client has its answer, for which events() waits.
         events = check_events(proxy.events())
+        status = proxy.status()
         assert set(events) == set(results), "a request's events carry the id that its client saw"
         assert all(own[-1].arg[1] == DONE for own in events.values())
         moved = sum(any(e.begins and e.reason == REASON_GC for e in own) for own in events.values())

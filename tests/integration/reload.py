@@ -48,6 +48,17 @@ class Reload(unittest.TestCase):
         time.sleep(0.3)
         self.assertEqual(json.loads(self.proxy.ask("/status"))["timelines"]["stored"], 2)
 
+    def test_a_request_can_be_given_a_deadline(self):
+        self.assertEqual(self.get("/slow?300"), 200)
+        self.change("response: 20s", "response: 20s, request: 150ms")
+        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, ""))
+        self.assertEqual(self.get("/slow?300"), 504)
+        deadline = time.monotonic() + 3  # a client may have its answer before the proxy knows it
+        while json.loads(self.proxy.ask("/status"))["refused_by"]["deadline"] != 1:
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+        self.assertIn('tailor_refused_by_total{reason="deadline"} 1\n', self.proxy.ask("/metrics"))
+
     def test_an_invalid_one_changes_nothing_and_says_why(self):
         self.change("response: 20s", "response: soon")
         status, text = self.proxy.answer("/reload", "POST")

@@ -22,7 +22,8 @@ static struct tailor_ring *ring;
 
 static int open_ring(void **state)
 {
-	static const struct tailor_ring_options options = {.entries = 8, .buffers = 4, .buffer_bytes = 16};
+	static const struct tailor_ring_options options = {
+	        .entries = 8, .buffers = 4, .buffer_bytes = 16, .buffer_headroom = 8};
 
 	(void)state;
 	return tailor_ring_open(&options, &ring);
@@ -224,6 +225,57 @@ static void multishot_receives_take_and_give_back_shared_buffers(void **state)
 	close(pair[1]);
 }
 
+static void a_receive_leaves_the_headroom_of_buffers_alone(void **state)
+{
+	struct tailor_completion completion;
+	char *memory;
+	int pair[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	tailor_ring_receive_multishot(ring, pair[0], 1);
+	for (int i = 0; i < 8; i++) {
+		assert_int_equal(send(pair[1], "0123456789abcdef", 16, 0), 16);
+		completion = next_completion();
+		assert_int_equal(completion.result, 16);
+		memory = tailor_ring_buffer(ring, completion.buffer);
+		assert_memory_equal(memory, "0123456789abcdef", 16);
+		/* What was written there in the round before is still there: also nothing of a neighbour's. */
+		if (i >= 4)
+			assert_memory_equal(memory - 8, "headroom", 8);
+		memcpy(memory - 8, "headroom", 8);
+		tailor_ring_buffer_return(ring, completion.buffer);
+	}
+	close(pair[0]);
+	close(pair[1]);
+}
+
+static void a_multishot_receive_waits_for_bytes_before_it_wants_a_buffer(void **state)
+{
+	struct tailor_completion completion;
+	int pair[2], other[2];
+
+	(void)state;
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, other), 0);
+	tailor_ring_receive_multishot(ring, pair[0], 1);
+	assert_int_equal(send(pair[1], "0123456789012345678901234567890123456789012345678901234567890123", 64, 0), 64);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(next_completion().token, 1);
+	/* None is left. */
+	tailor_ring_receive_multishot(ring, other[0], 2);
+	assert_int_equal(tailor_ring_wait(ring, tailor_clock_ns() + 5 * TAILOR_NS_PER_MS), 0);
+	assert_int_equal(send(other[1], "x", 1, 0), 1);
+	completion = next_completion();
+	assert_int_equal(completion.token, 2);
+	assert_int_equal(completion.result, -ENOBUFS);
+	assert_false(completion.flags & TAILOR_RING_MORE);
+	close(pair[0]);
+	close(pair[1]);
+	close(other[0]);
+	close(other[1]);
+}
+
 static void a_wait_ends_at_its_deadline(void **state)
 {
 	uint64_t begin_ns = tailor_clock_ns();
@@ -357,6 +409,9 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(accept_connect_and_shutdown_work_on_tcp, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(more_operations_than_entries_are_all_done, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(multishot_receives_take_and_give_back_shared_buffers, open_ring,
+	                                        close_ring),
+	        cmocka_unit_test_setup_teardown(a_receive_leaves_the_headroom_of_buffers_alone, open_ring, close_ring),
+	        cmocka_unit_test_setup_teardown(a_multishot_receive_waits_for_bytes_before_it_wants_a_buffer, open_ring,
 	                                        close_ring),
 	        cmocka_unit_test_setup_teardown(a_wait_ends_at_its_deadline, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(a_timeout_completes_at_its_deadline, open_ring, close_ring),

@@ -46,8 +46,8 @@ static void gone(struct client *client)
 	client->gone = true;
 	living--;
 	reply_free(&client->reply);
-	free(client->out);
-	client->out = NULL;
+	free(client->out.data);
+	client->out.data = NULL;
 	client->wire->owner = NULL;
 	world_later(world_delay(), next_client, NULL, 0);
 }
@@ -86,7 +86,7 @@ static void finish_reply(struct client *client)
 {
 	struct reply *reply = &client->reply;
 
-	world_check(client->answered < client->made || (reply->refused && reply->status == 503 && reply->id == 0),
+	world_check(client->answered < client->made || (reply->refused && (reply->status == 503 || reply->status == 429) && reply->id == 0),
 	            "an answer (%u) that nobody asked for", reply->status);
 	if (client->answered < client->made) {
 		struct request *request = traffic_request(client->request[client->answered++]);
@@ -177,13 +177,13 @@ static void mark_written(struct client *client)
 {
 	for (unsigned int i = client->answered; i < client->made && client->written >= client->end[i]; i++)
 		traffic_request(client->request[i])->written = true;
-	if (client->out_at == client->out_length)
-		client->out_at = client->out_length = 0;
+	if (client->out_at == client->out.length)
+		client->out_at = client->out.length = 0;
 }
 
 static bool may_write(struct client *client, size_t *ret_most)
 {
-	size_t most = client->out_length - client->out_at;
+	size_t most = client->out.length - client->out_at;
 
 	if (world.now_ns < client->stalled_until_ns) {
 		later(client, client->stalled_until_ns - world.now_ns);
@@ -213,7 +213,7 @@ static bool write_some(struct client *client)
 
 	if (!may_write(client, &most))
 		return true;
-	done = wire_write(client->wire, client->out + client->out_at, most);
+	done = wire_write(client->wire, client->out.data + client->out_at, most);
 	world_log("client %u: writes %zu of %zu", client->wire->port, done, most);
 	client->out_at += done;
 	client->written += done;
@@ -226,7 +226,7 @@ static bool write_some(struct client *client)
 			/* Says that nothing more comes, in the middle of whatever it is, and still listens. */
 			client->abort_written = UINT64_MAX;
 			client->requests = client->made;
-			client->out_at = client->out_length = 0;
+			client->out_at = client->out.length = 0;
 			client->fin = true;
 			wire_fin(client->wire);
 			return true;
@@ -239,7 +239,7 @@ static bool write_some(struct client *client)
 		client->stalled_until_ns = world.now_ns + world_between(1, 3) * world.options.idle_timeout_ns;
 		cause(client);
 	}
-	if (client->out_at < client->out_length && wire_room(client->wire) > 0)
+	if (client->out_at < client->out.length && wire_room(client->wire) > 0)
 		later(client, client->writes_slowly ? world_between(1, 2000) * US : world_delay());
 	return true;
 }
@@ -252,7 +252,7 @@ static bool go_on(struct client *client)
 	if (client->ending) {
 		/* Some stop at once, some wait until the proxy closes, some talk on. */
 		if (client->abandons) {
-			if (client->out_at < client->out_length)
+			if (client->out_at < client->out.length)
 				cause(client);
 			leave(client, false);
 			return false;
@@ -267,7 +267,7 @@ static bool go_on(struct client *client)
 				const struct request *made;
 
 				client_make_request(client);
-				client->end[client->made - 1] = client->written + client->out_length - client->out_at;
+				client->end[client->made - 1] = client->written + client->out.length - client->out_at;
 				made = traffic_request(client->request[client->made - 1]);
 				if (made->last)
 					client->requests = client->made;
@@ -277,7 +277,7 @@ static bool go_on(struct client *client)
 		}
 		return true;
 	}
-	if (all_made && client->out_at == client->out_length) {
+	if (all_made && client->out_at == client->out.length) {
 		if (client->answered == client->made && !client->lingers) {
 			leave(client, false);
 			return false;
@@ -298,7 +298,7 @@ static void run(void *object)
 		return;
 	if (!read_some(client) || !go_on(client))
 		return;
-	if (client->out_at < client->out_length)
+	if (client->out_at < client->out.length)
 		(void)write_some(client);
 }
 
@@ -310,7 +310,7 @@ static void watch(void *object, uint64_t unused)
 		if (client->gone || world.now_ns - client->progress_ns < PATIENCE_NS)
 			continue;
 		world_fail("client %u waits for ever: %u made, %u answered, written %zu of %zu", client->wire->port,
-		           client->made, client->answered, client->out_at, client->out_length);
+		           client->made, client->answered, client->out_at, client->out.length);
 	}
 	if (living > 0 || traffic_requests() < world.exchanges_max)
 		world_later(5 * TAILOR_NS_PER_S, watch, NULL, 0);
@@ -399,7 +399,7 @@ void client_free_all(void)
 
 		clients = client->next;
 		reply_free(&client->reply);
-		free(client->out);
+		free(client->out.data);
 		free(client);
 	}
 }

@@ -3,6 +3,7 @@
 #ifndef TAILOR_SIMULATION_CLIENT_H
 #define TAILOR_SIMULATION_CLIENT_H
 
+#include "output.h"
 #include "reply.h"
 #include "wire.h"
 
@@ -22,8 +23,8 @@ struct client {
 	uint64_t stall_written, stall_read;
 	bool resets, only_fin; /* how it aborts */
 	/* Writing. */
-	char *out;
-	size_t out_length, out_size, out_at;
+	struct output out;
+	size_t out_at;
 	uint64_t written;
 	size_t hold_at; /* a body that waits for 100 Continue begins here in `out`; SIZE_MAX: none */
 	uint64_t hold_until_ns, think_until_ns, stalled_until_ns;

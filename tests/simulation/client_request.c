@@ -4,36 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void make_room(struct client *client, size_t length)
-{
-	if (client->out_length + length <= client->out_size)
-		return;
-	client->out_size = 2 * (client->out_length + length);
-	client->out = realloc(client->out, client->out_size);
-	world_check(client->out, "out of memory");
-}
-
-static void put(struct client *client, const char *text, size_t length)
-{
-	make_room(client, length);
-	memcpy(client->out + client->out_length, text, length);
-	client->out_length += length;
-}
-
-static void put_text(struct client *client, const char *text)
-{
-	put(client, text, strlen(text));
-}
-
-static void put_pattern(struct client *client, uint64_t key, uint64_t offset, size_t length)
-{
-	make_room(client, length);
-	world_pattern(key, offset, client->out + client->out_length, length);
-	client->out_length += length;
-}
 
 static void put_body(struct client *client, struct request *request)
 {
@@ -44,7 +14,7 @@ static void put_body(struct client *client, struct request *request)
 	char line[32];
 
 	if (!request->chunked) {
-		put_pattern(client, key, 0, request->body_bytes);
+		output_pattern(&client->out, key, 0, request->body_bytes);
 		return;
 	}
 	while (offset < request->body_bytes && offset < bad) {
@@ -53,12 +23,12 @@ static void put_body(struct client *client, struct request *request)
 		if (chunk > request->body_bytes - offset)
 			chunk = request->body_bytes - offset;
 		snprintf(line, sizeof(line), world_chance(50) ? "%zx;x\r\n" : "%zx\r\n", chunk);
-		put_text(client, line);
-		put_pattern(client, key, offset, chunk);
-		put_text(client, "\r\n");
+		output_text(&client->out, line);
+		output_pattern(&client->out, key, offset, chunk);
+		output_text(&client->out, "\r\n");
 		offset += chunk;
 	}
-	put_text(client, bad != UINT64_MAX ? "-1\r\nhello\r\n\r\n" : "0\r\n\r\n");
+	output_text(&client->out, bad != UINT64_MAX ? "-1\r\nhello\r\n\r\n" : "0\r\n\r\n");
 }
 
 static enum http1_method choose_method(void)
@@ -97,25 +67,25 @@ static void make_hostile(struct client *client, struct request *request)
 	request->minor = 1;
 	request->last = true;
 	if (world_chance(100)) {
-		put_text(client, "GET /r/0 HTTP/1.1\r\nHost: a\r\nX: ");
-		put_pattern(client, 3, 0, world.options.head_bytes_max + world_below(40000));
+		output_text(&client->out, "GET /r/0 HTTP/1.1\r\nHost: a\r\nX: ");
+		output_pattern(&client->out, 3, 0, world.options.head_bytes_max + world_below(40000));
 		return;
 	}
 	if (world_chance(100)) {
-		put_pattern(client, 5 + request->number, 0, world_between(1, 3000));
-		put_text(client, "\r\n\r\n");
+		output_pattern(&client->out, 5 + request->number, 0, world_between(1, 3000));
+		output_text(&client->out, "\r\n\r\n");
 		return;
 	}
 	if (world_chance(100)) {
-		put_text(client, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n");
+		output_text(&client->out, "CONNECT a:1 HTTP/1.1\r\nHost: a:1\r\n\r\n");
 		return;
 	}
 	snprintf(text, sizeof(text), "%s /r/%u", traffic_method(request->method), request->number);
-	put_text(client, text);
-	put_text(client, hostile_heads[world_below(sizeof(hostile_heads) / sizeof(hostile_heads[0]))]);
+	output_text(&client->out, text);
+	output_text(&client->out, hostile_heads[world_below(sizeof(hostile_heads) / sizeof(hostile_heads[0]))]);
 	/* And more, which must not be taken for another request. */
 	if (world_chance(300))
-		put_text(client, "GET /r/0 HTTP/1.1\r\nHost: a\r\n\r\n");
+		output_text(&client->out, "GET /r/0 HTTP/1.1\r\nHost: a\r\n\r\n");
 }
 
 static void make_fields(struct client *client, struct request *request)
@@ -123,24 +93,25 @@ static void make_fields(struct client *client, struct request *request)
 	char text[256];
 
 	if (request->minor == 1 || world_chance(500))
-		put_text(client, "Host: simulated\r\n");
+		output_text(&client->out, "Host: simulated\r\n");
 	snprintf(text, sizeof(text), "X-Number: %u\r\n", request->number);
-	put_text(client, text);
+	output_text(&client->out, text);
 	if (world_chance(30))
-		put_text(client, "traceparent: 00-0123456789abcdef0123456789abcdef-0123456789abcdef-01\r\n");
+		output_text(&client->out, "traceparent: 00-0123456789abcdef0123456789abcdef-0123456789abcdef-01\r\n");
 	if (request->minor == 1 && world_chance(50))
-		put_text(client, "Connection: X-Mine\r\nX-Mine: 1\r\nTE: trailers\r\nUpgrade: h2c\r\n");
+		output_text(&client->out, "Connection: X-Mine\r\nX-Mine: 1\r\nTE: trailers\r\nUpgrade: h2c\r\n");
 	if (request->minor == 1 && request->last)
-		put_text(client, "Connection: close\r\n");
+		output_text(&client->out, "Connection: close\r\n");
 	if (request->minor == 0 && !request->last)
-		put_text(client, "Connection: keep-alive\r\n");
+		output_text(&client->out, "Connection: keep-alive\r\n");
 	if (request->expects)
-		put_text(client, "Expect: 100-continue\r\n");
+		output_text(&client->out, "Expect: 100-continue\r\n");
 	if (request->chunked)
-		put_text(client, "Transfer-Encoding: chunked\r\n");
-	else if (request->has_body) {
+		output_text(&client->out, "Transfer-Encoding: chunked\r\n");
+	/* RFC 1945, 8.3 */
+	else if (request->has_body || (request->minor == 0 && request->method == HTTP1_POST)) {
 		snprintf(text, sizeof(text), "Content-Length: %" PRIu64 "\r\n", request->body_bytes);
-		put_text(client, text);
+		output_text(&client->out, text);
 	}
 }
 
@@ -178,22 +149,22 @@ void client_make_request(struct client *client)
 		request->expects = request->minor == 1 && world_chance(100);
 	}
 	snprintf(text, sizeof(text), "%s /r/%u", traffic_method(request->method), request->number);
-	put_text(client, text);
+	output_text(&client->out, text);
 	if (world_chance(100)) {
-		put_text(client, "?q=");
+		output_text(&client->out, "?q=");
 		for (size_t i = world_below(world.options.head_bytes_max / 2); i > 0; i--)
-			put_text(client, "x");
+			output_text(&client->out, "x");
 	}
-	put_text(client, request->minor == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
+	output_text(&client->out, request->minor == 1 ? " HTTP/1.1\r\n" : " HTTP/1.0\r\n");
 	make_fields(client, request);
-	put_text(client, "\r\n");
+	output_text(&client->out, "\r\n");
 	if (request->expects && client->hold_at == SIZE_MAX) {
-		client->hold_at = client->out_length;
+		client->hold_at = client->out.length;
 		client->hold_until_ns = 0;
 	}
 	if (request->has_body)
 		put_body(client, request);
-	if (client->hold_at == client->out_length)
+	if (client->hold_at == client->out.length)
 		client->hold_at = SIZE_MAX; /* nothing to hold back */
 	world_log("client %u: request %u, %s, %" PRIu64 " bytes%s%s%s", client->wire->port, request->number,
 	          traffic_method(request->method), request->body_bytes, request->chunked ? " in chunks" : "",

@@ -23,6 +23,8 @@ struct record {
 	struct request *request; /* NULL: its head was never whole, or nobody's */
 	bool began, ended, at_stop;
 	uint8_t attempts, sent, ended_attempts, responses;
+	uint8_t placed; /* attempts at a server, as bits */
+	bool queued, late;
 	bool moved, failed_connect, failed_closed, failed_bad, failed_timeout, down;
 	uint16_t status;
 	uint64_t bytes;
@@ -42,6 +44,10 @@ static struct record records[RECORDS]; /* by id */
 static unsigned int record_count;
 /* What the counters must be. */
 static uint64_t begun, ended, refused, gone, cut, failed_over;
+/* Clients' connections that ended because a request on them had taken too long; those behind it end with it. */
+static bool late_port[1u << 16];
+/* Attempts at each server now. */
+static unsigned int at_server[TAILOR_PROXY_SERVERS_MAX];
 static uint64_t sent[TAILOR_PROXY_SERVERS_MAX], responses[TAILOR_PROXY_SERVERS_MAX], moved_away[TAILOR_PROXY_SERVERS_MAX];
 
 void judge_open(void)
@@ -59,6 +65,8 @@ void judge_open(void)
 	for (unsigned int i = world_chance(300) ? 20000 : 0; i > 0; i--)
 		tags[world_below(TAILOR_TAGS)].server_port = FOREIGN;
 	begun = ended = refused = gone = cut = failed_over = 0;
+	memset(at_server, 0, sizeof(at_server));
+	memset(late_port, 0, sizeof(late_port));
 	memset(sent, 0, sizeof(sent));
 	memset(responses, 0, sizeof(responses));
 	memset(moved_away, 0, sizeof(moved_away));
@@ -89,6 +97,25 @@ static struct record *record_of(uint64_t id)
 	}
 }
 
+/* The attempt is at its server from now on, or no longer. */
+static void place(struct record *record, const struct tailor_event *event, bool comes)
+{
+	unsigned int server = TAILOR_ATTEMPT_SERVER(event->extra);
+	uint8_t bit = (uint8_t)(1u << TAILOR_ATTEMPT_NUMBER(event->extra));
+
+	if (comes == ((record->placed & bit) != 0))
+		return;
+	record->placed ^= bit;
+	at_server[server] += comes ? 1 : -1u;
+	world_check(world.options.in_flight_max == 0 || at_server[server] <= world.options.in_flight_max,
+	            "server %u has %u requests at once", server, at_server[server]);
+}
+
+static bool is_late(const struct record *record)
+{
+	return world.options.request_timeout_ns && world.now_ns - record->began_ns >= world.options.request_timeout_ns;
+}
+
 static void attempt_ended(struct record *record, const struct tailor_event *event)
 {
 	const struct wire *wire = event->arg[0] ? wire_by_port((uint16_t)event->arg[0]) : NULL;
@@ -111,7 +138,7 @@ static void attempt_ended(struct record *record, const struct tailor_event *even
 		break;
 	case TAILOR_ATTEMPT_END_TIMEOUT:
 		record->failed_timeout = true;
-		world_check(wire && (wire->peer_silent || wire->kernel_fault),
+		world_check((wire && (wire->peer_silent || wire->kernel_fault)) || is_late(record),
 		            "an attempt timed out on port %u, which was not silent", (unsigned int)event->arg[0]);
 		break;
 	default: break;
@@ -122,6 +149,9 @@ static void request_ended(struct record *record, const struct tailor_event *even
 {
 	world_check(!record->ended, "a request ends twice");
 	record->ended = true;
+	record->late = is_late(record);
+	if (record->late && record->request)
+		late_port[record->request->wire->port] = true;
 	record->at_stop = world.stopping;
 	record->status = (uint16_t)event->extra;
 	record->bytes = event->arg[0];
@@ -144,6 +174,7 @@ static void attempt_began(struct record *record, const struct tailor_event *even
 	unsigned int server = TAILOR_ATTEMPT_SERVER(event->extra);
 
 	record->attempts++;
+	place(record, event, true);
 	world_check(record->attempts <= world.options.replay_attempts_max, "request %u has %u attempts",
 	            record->request ? record->request->number : 0, record->attempts);
 	if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_GC) {
@@ -164,7 +195,7 @@ static void take_event(const struct tailor_event *event, const char *text)
 	case TAILOR_EVENT_REQUEST_BEGIN:
 		world_check(!record->began, "a request begins twice");
 		record->began = true;
-		record->began_ns = world.now_ns;
+		record->began_ns = event->time_ns;
 		begun++;
 		break;
 	case TAILOR_EVENT_REQUEST_PARSED: {
@@ -183,6 +214,7 @@ static void take_event(const struct tailor_event *event, const char *text)
 		sent[server]++;
 		break;
 	case TAILOR_EVENT_RESPONSE_END:
+		place(record, event, false);
 		world_check(++record->responses == 1, "a request has two responses");
 		responses[server]++;
 		break;
@@ -190,7 +222,14 @@ static void take_event(const struct tailor_event *event, const char *text)
 		/* Until its end much may happen. */
 		record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
 		break;
-	case TAILOR_EVENT_ATTEMPT_END: attempt_ended(record, event); break;
+	case TAILOR_EVENT_ATTEMPT_END:
+		place(record, event, false);
+		attempt_ended(record, event);
+		break;
+	case TAILOR_EVENT_REQUEST_QUEUED:
+		world_check(world.options.queue_max > 0, "a request waits where none can");
+		record->queued = true;
+		break;
 	case TAILOR_EVENT_REQUEST_END: request_ended(record, event); break;
 	default: break;
 	}
@@ -235,9 +274,10 @@ static void check_refusal(const struct request *request, const struct record *re
 
 	switch (request->status) {
 	case 502: justified = record->failed_closed || record->failed_bad; break;
-	case 503: justified = record->failed_connect || record->down; break;
-	case 504: justified = record->failed_timeout; break;
-	case 408: justified = request->client_cause || request->hostile; break;
+	case 503: justified = record->failed_connect || record->down || world.options.in_flight_max > 0; break;
+	case 504: justified = record->failed_timeout || record->late; break;
+	case 408: justified = request->client_cause || request->hostile || record->late; break;
+	case 413: justified = world.options.body_bytes_max > 0 && (request->hostile || request->body_bytes > world.options.body_bytes_max); break;
 	default: justified = request->hostile && request->status >= 400; break;
 	}
 	world_check(justified, "request %u was refused with %u for no reason", request->number, request->status);
@@ -248,7 +288,7 @@ static void check_answered(const struct request *request, const struct record *r
 	bool done = record->how == (request->outcome == OUTCOME_WHOLE ? TAILOR_REQUEST_END_DONE : TAILOR_REQUEST_END_REFUSED);
 
 	world_check(record->began && record->ended, "request %u was answered and has not ended", request->number);
-	world_check(done || request->client_cause || request->wire->kernel_fault || (record->at_stop && record->how == TAILOR_REQUEST_END_CLIENT),
+	world_check(done || request->client_cause || record->late || request->wire->kernel_fault || (record->at_stop && record->how == TAILOR_REQUEST_END_CLIENT),
 	            "request %u was answered and ended as %d", request->number, (int)record->how);
 	if (!done)
 		return;
@@ -271,6 +311,11 @@ static void check_unanswered(const struct request *request, const struct record 
 {
 	if (request->client_cause || request->wire->kernel_fault || request->behind_close || request->hostile ||
 	    request->at_stop)
+		return;
+	if (late_port[request->wire->port])
+		return;
+	/* The response had begun, and the body went on beyond its limit. */
+	if (world.options.body_bytes_max && request->body_bytes > world.options.body_bytes_max)
 		return;
 	world_check(record, "request %u came to nothing, and nothing is known of it", request->number);
 	world_check(record->ended && record->how == TAILOR_REQUEST_END_CUT, "request %u was not answered and ended as %d",
@@ -295,6 +340,8 @@ static const struct record **by_request(void)
 		world_check(!table[record->request->number], "request %u was taken for two", record->request->number);
 		table[record->request->number] = record;
 		judge_figures.moved += record->moved;
+		judge_figures.queued += record->queued;
+		judge_figures.late += record->late;
 		judge_figures.replayed += record->sent > 1;
 	}
 	return table;
@@ -349,7 +396,7 @@ void judge_counters(void)
 	SAME("requests begun", begun, ended);
 	SAME("requests", status.requests, ended);
 	/* A connection beyond the limit is no request, but is refused. */
-	if (2 * kernel_accepted_most < world.options.connections_max) {
+	if (2 * kernel_accepted_most < world.options.connections_max && world.options.per_address_max == 0) {
 		SAME("refused", status.refused, refused);
 		SAME("client_gone", status.client_gone, gone);
 	} else {
@@ -358,6 +405,7 @@ void judge_counters(void)
 	SAME("cut", status.cut, cut);
 	SAME("failed_over", status.failed_over, failed_over);
 	SAME("clients", status.clients, 0);
+	SAME("queued", status.queued, 0);
 	SAME("stale completions", status.stale_completions, 0);
 	for (unsigned int i = 0; i < world.options.servers; i++) {
 		const struct tailor_proxy_server_status *server = &status.server[i];
@@ -366,6 +414,7 @@ void judge_counters(void)
 		SAME("responses", server->responses, responses[i]);
 		SAME("moved away", server->moved_away, moved_away[i]);
 		SAME("in flight", server->in_flight, 0);
+		SAME("at the server", at_server[i], 0);
 		SAME("paused", server->paused, 0);
 		SAME("connections", server->connections, server_connections(i));
 		connects += server->connects;

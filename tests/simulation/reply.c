@@ -60,7 +60,7 @@ static void take_id(struct reply *reply, const struct request *request)
 	world_check(count <= 1, "request %u: %u ids in its answer", number_of(request), count);
 	reply->id = id ? strtoull(id, NULL, 16) : 0;
 	/* Only a connection beyond the limit is answered without having been read. */
-	world_check(id || (reply->refused && reply->status == 503), "request %u: no id in its answer", number_of(request));
+	world_check(id || (reply->refused && (reply->status == 503 || reply->status == 429)), "request %u: no id in its answer", number_of(request));
 }
 
 static void take_head(struct reply *reply, const struct request *request)

@@ -6,6 +6,7 @@
 
 #include <tailor/jvm_page.h>
 
+#include "output.h"
 #include "traffic.h"
 #include "wire.h"
 
@@ -36,8 +37,8 @@ struct serving {
 	struct unchunk unchunk;
 	/* The answer. */
 	bool planned, answering;
-	char *out;
-	size_t out_length, out_size, out_at, out_stop;
+	struct output out;
+	size_t out_at, out_stop;
 	struct answer *answer;
 	enum ending ending;
 	uint64_t answer_ns;

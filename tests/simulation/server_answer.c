@@ -4,36 +4,6 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-static void make_room(struct serving *serving, size_t length)
-{
-	if (serving->out_length + length <= serving->out_size)
-		return;
-	serving->out_size = 2 * (serving->out_length + length);
-	serving->out = realloc(serving->out, serving->out_size);
-	world_check(serving->out, "out of memory");
-}
-
-static void put(struct serving *serving, const void *data, size_t length)
-{
-	make_room(serving, length);
-	memcpy(serving->out + serving->out_length, data, length);
-	serving->out_length += length;
-}
-
-static void put_text(struct serving *serving, const char *text)
-{
-	put(serving, text, strlen(text));
-}
-
-static void put_pattern(struct serving *serving, uint64_t key, uint64_t offset, size_t length)
-{
-	make_room(serving, length);
-	world_pattern(key, offset, serving->out + serving->out_length, length);
-	serving->out_length += length;
-}
 
 static void put_chunked(struct serving *serving, uint64_t key, size_t length)
 {
@@ -47,14 +17,14 @@ static void put_chunked(struct serving *serving, uint64_t key, size_t length)
 		if (chunk > length - offset)
 			chunk = length - offset;
 		snprintf(line, sizeof(line), world_chance(100) ? "%zx;x\r\n" : "%zx\r\n", chunk);
-		put_text(serving, line);
-		put_pattern(serving, key, offset, chunk);
-		put_text(serving, "\r\n");
+		output_text(&serving->out, line);
+		output_pattern(&serving->out, key, offset, chunk);
+		output_text(&serving->out, "\r\n");
 		offset += chunk;
 		if (length > 5000)
 			most = 30000;
 	}
-	put_text(serving, world_chance(100) ? "0\r\nX-Trailer: yes\r\n\r\n" : "0\r\n\r\n");
+	output_text(&serving->out, world_chance(100) ? "0\r\nX-Trailer: yes\r\n\r\n" : "0\r\n\r\n");
 }
 
 /* Interim responses, which a HTTP/1.0 client must never see. */
@@ -63,11 +33,11 @@ static void put_interim(struct serving *serving, bool continues)
 	char text[128];
 
 	if (continues)
-		put_text(serving, "HTTP/1.1 100 Continue\r\n\r\n");
+		output_text(&serving->out, "HTTP/1.1 100 Continue\r\n\r\n");
 	if (world_chance(30)) {
 		snprintf(text, sizeof(text), "HTTP/1.1 103 Early Hints\r\nX-Number: %u\r\nConnection: x-y\r\n\r\n",
 		         serving->request->number);
-		put_text(serving, text);
+		output_text(&serving->out, text);
 	}
 }
 
@@ -79,25 +49,25 @@ static void spoil(struct serving *serving, struct answer *answer, size_t begin, 
 	serving->wire->peer_bad = true;
 	answer->cut = true;
 	if (kind == 0) {
-		serving->out_length = begin;
-		put_text(serving, "SSH-2.0-OpenSSH\r\n\r\n");
+		serving->out.length = begin;
+		output_text(&serving->out, "SSH-2.0-OpenSSH\r\n\r\n");
 	} else if (kind == 1) {
-		serving->out_length = begin;
-		put_text(serving, "HTTP/1.1 200 OK\r\nX-Long: ");
-		put_pattern(serving, 1, 0, world.options.head_bytes_max + 5000);
+		serving->out.length = begin;
+		output_text(&serving->out, "HTTP/1.1 200 OK\r\nX-Long: ");
+		output_pattern(&serving->out, 1, 0, world.options.head_bytes_max + 5000);
 	} else if (kind == 2) {
-		serving->out_length = begin;
-		put_text(serving, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n");
+		serving->out.length = begin;
+		output_text(&serving->out, "HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n");
 	} else if (kind == 3) {
-		serving->out_length = begin;
-		put_text(serving, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef");
+		serving->out.length = begin;
+		output_text(&serving->out, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\nabcdef");
 	} else if (kind == 4 && !bodyless) {
-		serving->out_length = begin;
-		put_text(serving, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+		serving->out.length = begin;
+		output_text(&serving->out, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
 	} else {
 		/* A whole answer, and bytes that nobody asked for. */
 		answer->cut = false;
-		put_text(serving, "\001\002\003 bytes that nobody asked for\r\n\r\n");
+		output_text(&serving->out, "\001\002\003 bytes that nobody asked for\r\n\r\n");
 	}
 	serving->ending = END_CLOSE;
 }
@@ -121,38 +91,38 @@ void server_plan(struct serving *serving)
 	bodyless = request->method == HTTP1_HEAD || answer->status == 204 || answer->status == 304;
 	serving->answer = answer;
 	serving->planned = true;
-	serving->out_length = serving->out_at = 0;
+	serving->out.length = serving->out_at = 0;
 	serving->ending = END_KEEP;
 	put_interim(serving, request->expects && request->minor == 1 && world_chance(800));
-	begin = serving->out_length;
+	begin = serving->out.length;
 	length = snprintf(head, sizeof(head), "HTTP/1.%d %u Whatever\r\nX-Echo: %u\r\n",
 	                  framing >= 85 && world_chance(500) ? 0 : 1, answer->status, number);
-	put(serving, head, (size_t)length);
+	output_put(&serving->out, head, (size_t)length);
 	if (world_chance(50))
-		put_text(serving, "X-Tailor-Request-Id: 0123456789abcdef\r\nKeep-Alive: timeout=5\r\n");
+		output_text(&serving->out, "X-Tailor-Request-Id: 0123456789abcdef\r\nKeep-Alive: timeout=5\r\n");
 	if (bodyless) {
 		length = snprintf(head, sizeof(head), "Content-Length: %" PRIu64 "\r\n", answer->bytes);
 		if (answer->status != 204)
-			put(serving, head, (size_t)length);
+			output_put(&serving->out, head, (size_t)length);
 		answer->bytes = 0;
-		if (serving->out[begin + 7] == '0')
+		if (serving->out.data[begin + 7] == '0')
 			serving->ending = END_CLOSE;
 	} else if (framing < 50) {
 		length = snprintf(head, sizeof(head), "Content-Length: %" PRIu64 "\r\n", answer->bytes);
-		put(serving, head, (size_t)length);
+		output_put(&serving->out, head, (size_t)length);
 	} else if (framing < 85) {
-		put_text(serving, "Transfer-Encoding: chunked\r\n");
+		output_text(&serving->out, "Transfer-Encoding: chunked\r\n");
 	} else {
 		answer->until_close = true;
 		serving->ending = END_CLOSE;
 	}
 	if (serving->ending == END_KEEP && world_chance(50)) {
-		put_text(serving, "Connection: close\r\n");
+		output_text(&serving->out, "Connection: close\r\n");
 		serving->ending = END_CLOSE;
 	}
-	put_text(serving, "\r\n");
+	output_text(&serving->out, "\r\n");
 	if (!bodyless && (framing < 50 || framing >= 85))
-		put_pattern(serving, key, 0, answer->bytes);
+		output_pattern(&serving->out, key, 0, answer->bytes);
 	else if (!bodyless)
 		put_chunked(serving, key, answer->bytes);
 	if (serving->ending == END_KEEP && world_chance(30))
@@ -162,7 +132,7 @@ void server_plan(struct serving *serving)
 		spoil(serving, answer, begin, bodyless);
 	} else if (server_faulty(1500)) {
 		serving->ending = END_RESET + (enum ending)world_below(3);
-		serving->out_stop = world_chance(300) ? 0 : world_below(serving->out_length);
+		serving->out_stop = world_chance(300) ? 0 : world_below(serving->out.length);
 		answer->cut = true;
 	}
 	world_log("server %u port %u: answer %u to request %u, status %u, %" PRIu64 " bytes, ending %d",

@@ -171,7 +171,7 @@ void server_close(void)
 
 		servings = serving->next;
 		free(serving->in);
-		free(serving->out);
+		free(serving->out.data);
 		free(serving);
 	}
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 #define STOP_SLACK_NS (500 * MS)
 #define STEPS_OF_A_LIFE 40000000
 
+static bool limits;
 static uint64_t steps_total, simulated_ns, digest;
 
 static unsigned int often(unsigned int most)
@@ -43,6 +45,8 @@ static void choose_options(void)
 	options->replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	if (world_chance(300))
 		options->replay_methods |= 1u << HTTP1_POST | 1u << HTTP1_METHOD_OTHER;
+	options->replay_bytes_max = 65536;
+	options->replay_bytes_total = world.seed % 3 ? 64 << 20 : 128 << 10;
 	options->replay_attempts_max = (unsigned int)world_between(1, TAILOR_ATTEMPTS_MAX);
 	options->head_bytes_max = world_chance(500) ? 16384 : world_between(1024, 8192);
 	options->connect_timeout_ns = world_between(100, 1000) * MS;
@@ -51,6 +55,22 @@ static void choose_options(void)
 	world.kernel_faults = often(40);
 	world.server_faults = often(60);
 	world.client_faults = often(100);
+}
+
+/* Limits that are met now and then. */
+static void choose_limits(void)
+{
+	struct tailor_proxy_options *options = &world.options;
+
+	options->in_flight_max = (unsigned int)world_between(1, 8);
+	options->queue_max = world_chance(200) ? 0 : (unsigned int)world_between(1, 40);
+	options->queue_timeout_ns = world_between(20, 2000) * MS;
+	if (world_chance(500))
+		options->request_timeout_ns = world_between(300, 5000) * MS;
+	if (world_chance(300))
+		options->per_address_max = (unsigned int)world_between(1, 60);
+	if (world_chance(300))
+		options->body_bytes_max = world_between(1000, 200000);
 }
 
 static void live_until_all_is_said(void)
@@ -98,6 +118,8 @@ static void live(uint64_t seed, uint64_t exchanges)
 	world_open(seed);
 	world.exchanges_max = exchanges;
 	choose_options();
+	if (limits)
+		choose_limits();
 	in_the_middle = world_chance(200);
 	world_log("seed %" PRIu64 ": %u servers, %u workers, %u connections, faults %u %u %u", seed, world.options.servers,
 	          world.options.workers, world.options.connections_max, world.kernel_faults, world.server_faults,
@@ -142,8 +164,8 @@ static void print_figures(uint64_t seed, uint64_t lives, uint64_t took_ns)
 	printf("simulation: seed %" PRIu64 ", %" PRIu64 " lives, %" PRIu64 " requests, %" PRIu64 " steps, %.0f s of its time in %.1f s\n",
 	       seed, lives, f->requests, steps_total, (double)simulated_ns / 1e9, (double)took_ns / 1e9);
 	printf("answered %" PRIu64 ", refused %" PRIu64 ", cut %" PRIu64 ", clients gone %" PRIu64 "; moved %" PRIu64
-	       ", sent again %" PRIu64 ", longest %.1f s\n",
-	       f->whole, f->refused, f->cut, f->client, f->moved, f->replayed, (double)f->held_longest_ns / 1e9);
+	       ", sent again %" PRIu64 ", queued %" PRIu64 ", late %" PRIu64 ", longest %.1f s\n",
+	       f->whole, f->refused, f->cut, f->client, f->moved, f->replayed, f->queued, f->late, (double)f->held_longest_ns / 1e9);
 	printf("operations %" PRIu64 ", cancels %" PRIu64 " (%" PRIu64 " in time); status", ring_operations_total, ring_cancels,
 	       ring_cancelled);
 	for (unsigned int i = 0; i < 600; i++) {
@@ -172,6 +194,7 @@ int main(int argc, char **argv)
 	static const struct option options[] = {
 	        {"seed", required_argument, NULL, 's'},
 	        {"exchanges", required_argument, NULL, 'e'},
+	        {"limits", no_argument, NULL, 'l'},
 	        {"verbose", no_argument, NULL, 'v'},
 	        {NULL, 0, NULL, 0},
 	};
@@ -182,9 +205,10 @@ int main(int argc, char **argv)
 		switch (option) {
 		case 's': seed = number(optarg); break;
 		case 'e': exchanges = number(optarg); break;
+		case 'l': limits = true; break;
 		case 'v': world.verbose = true; break;
 		default:
-			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--verbose]\n");
+			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--verbose]\n");
 			return 2;
 		}
 	}

@@ -67,6 +67,22 @@ static void the_smallest_config_gets_the_defaults(void **state)
 	assert_false(config.has_admin);
 	assert_false(config.has_agent);
 	assert_string_equal(config.timelines_path, "./timelines");
+	assert_int_equal(config.head_timeout_ns, 60000000000);
+	assert_int_equal(config.body_timeout_ns, 60000000000);
+	assert_int_equal(config.keep_alive_timeout_ns, 60000000000);
+	assert_int_equal(config.request_timeout_ns, 0);
+	assert_int_equal(config.queue_timeout_ns, 1000000000);
+	assert_int_equal(config.per_address_max, 0);
+	assert_int_equal(config.in_flight_max, 0);
+	assert_int_equal(config.queue_max, 0);
+	assert_int_equal(config.fields_max, 100);
+	assert_int_equal(config.body_bytes_max, 0);
+	assert_int_equal(config.replay_bytes, 64 << 10);
+	assert_int_equal(config.replay_bytes_total, 64 << 20);
+	assert_string_equal(config.via, "");
+	assert_false(config.x_forwarded);
+	assert_false(config.forwarded);
+	assert_int_equal(config.upgrades, 0);
 	assert_int_equal(config.stop_timeout_ns, 30000000000);
 	assert_int_equal(config.busy_poll_ns, 0);
 }
@@ -135,6 +151,58 @@ static void every_key_reaches_its_field(void **state)
 	assert_int_equal(config.head_bytes_max, 8192);
 	assert_int_equal(config.trace, TAILOR_CONFIG_TRACE_REQUIRED);
 	assert_int_equal(config.events_per_cpu, 4096);
+}
+
+static void every_key_of_serving_reaches_its_field(void **state)
+{
+	static const char text[] = GOOD "timeouts: {connect: 1ms, response: 2ms, idle: 3ms, head: 4ms, body: 5ms, keep_alive: 6ms,\n"
+	                                "  request: 7ms, queue: 8ms}\n"
+	                                "limits: {connections: 11, per_address: 12, in_flight: 13, queue: 14, fields: 15, head_size: 16KiB,\n"
+	                                "  body_size: 17KiB, replay_buffer: 18KiB, replay_total: 19MiB}\n"
+	                                "forwarded: {via: edge-1, x_forwarded: true, forwarded: true}\n"
+	                                "upgrade: [websocket, x/2]\n";
+	struct complaints complaints;
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(load(text, &config, &complaints), 0);
+	assert_int_equal(config.connect_timeout_ns, 1000000);
+	assert_int_equal(config.response_timeout_ns, 2000000);
+	assert_int_equal(config.idle_timeout_ns, 3000000);
+	assert_int_equal(config.head_timeout_ns, 4000000);
+	assert_int_equal(config.body_timeout_ns, 5000000);
+	assert_int_equal(config.keep_alive_timeout_ns, 6000000);
+	assert_int_equal(config.request_timeout_ns, 7000000);
+	assert_int_equal(config.queue_timeout_ns, 8000000);
+	assert_int_equal(config.connections_max, 11);
+	assert_int_equal(config.per_address_max, 12);
+	assert_int_equal(config.in_flight_max, 13);
+	assert_int_equal(config.queue_max, 14);
+	assert_int_equal(config.fields_max, 15);
+	assert_int_equal(config.head_bytes_max, 16 << 10);
+	assert_int_equal(config.body_bytes_max, 17 << 10);
+	assert_int_equal(config.replay_bytes, 18 << 10);
+	assert_int_equal(config.replay_bytes_total, 19 << 20);
+	assert_string_equal(config.via, "edge-1");
+	assert_true(config.x_forwarded);
+	assert_true(config.forwarded);
+	assert_int_equal(config.upgrades, 2);
+	assert_string_equal(config.upgrade[0], "websocket");
+	assert_string_equal(config.upgrade[1], "x/2");
+}
+
+static void the_idle_timeout_is_that_of_the_client_unless_said(void **state)
+{
+	struct complaints complaints;
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(load(GOOD "timeouts: {body: 9s, idle: 3s, request: 0}\nlimits: {body_size: 0}\nupgrade: []\n", &config, &complaints), 0);
+	assert_int_equal(config.head_timeout_ns, 3000000000);
+	assert_int_equal(config.body_timeout_ns, 9000000000);
+	assert_int_equal(config.keep_alive_timeout_ns, 3000000000);
+	assert_int_equal(config.request_timeout_ns, 0);
+	assert_int_equal(config.upgrades, 0);
 }
 
 static void workers_can_be_as_many_as_cpus(void **state)
@@ -210,6 +278,21 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers: [{name: a, address: '127.0.0.1:1'}, {name: b, address: '127.0.0.1:2'}, {name: c, address: '127.0.0.1:3'}]\n", 2, "at most 2"},
 		{"listen: &a 127.0.0.1:8080\nservers: [{name: x, address: *a}]\n", 2, "servers.address: is an alias"},
 		{"? [a]\n: b\n" GOOD, 1, "a key is not a plain word"},
+		{GOOD "timeouts: {head: 0s}\n", 5, "timeouts.head: \"0s\" is too short"},
+		{GOOD "timeouts: {request: soon}\n", 5, "timeouts.request: \"soon\" is not a duration"},
+		{GOOD "limits: {per_address: 1048577}\n", 5, "limits.per_address: 1048577 is out of range"},
+		{GOOD "limits: {fields: 0}\n", 5, "limits.fields: 0 is out of range; from 1 to 128"},
+		{GOOD "limits:\n  queue: 5\n", 6, "limits.queue: nothing waits as long as limits.in_flight is 0"},
+		{GOOD "limits: {body_size: 5ms}\n", 5, "limits.body_size: \"5ms\" is not a size"},
+		{GOOD "limits: {replay_buffer: 17MiB}\n", 5, "limits.replay_buffer: \"17MiB\" is out of range"},
+		{GOOD "limits: {replay_total: 63KiB}\n", 5, "less than one request's replay_buffer of 65536; raise it"},
+		{GOOD "forwarded: {via: \"a b\"}\n", 5, "forwarded.via: \"a b\" is no name"},
+		{GOOD "forwarded: {via: \"\"}\n", 5, "forwarded.via: \"\" is no name"},
+		{GOOD "forwarded: {forwarded: maybe}\n", 5, "forwarded.forwarded: \"maybe\" is not true or false"},
+		{GOOD "upgrade: [websocket, H2C]\n", 5, "upgrade: \"H2C\" is HTTP, which this proxy would not understand"},
+		{GOOD "upgrade: [\"a,b\"]\n", 5, "upgrade: \"a,b\" is no protocol"},
+		{GOOD "upgrade: websocket\n", 5, "upgrade: is not a list; write it in brackets"},
+		{GOOD "upgrade: [a, b, c, d, e]\n", 5, "upgrade: has too many items; at most 4"},
 		{GOOD "agent: {socket: ./a.sock, group: no-such-group}\n", 5, "has no group \"no-such-group\""},
 		{GOOD "agent:\n  socket: ./a.sock\n  group: 12x\n", 7, "has no group \"12x\""},
 		{GOOD "agent: {socket: /a/path/that/is/much/too/long/for/a/unix/socket/because/it/goes/on/and/on/until/the/limit/of/sun_path/is/passed.sock}\n", 5,
@@ -343,6 +426,8 @@ int main(void)
 		cmocka_unit_test(the_smallest_config_gets_the_defaults),
 		cmocka_unit_test(spinning_says_nothing_about_the_scheduler),
 		cmocka_unit_test(every_key_reaches_its_field),
+		cmocka_unit_test(every_key_of_serving_reaches_its_field),
+		cmocka_unit_test(the_idle_timeout_is_that_of_the_client_unless_said),
 		cmocka_unit_test(workers_can_be_as_many_as_cpus),
 		cmocka_unit_test(each_mistake_is_named_with_its_line),
 		cmocka_unit_test(several_mistakes_are_all_named),

@@ -67,6 +67,8 @@ static void draw_record(struct tailor_record *record, uint64_t span)
 	record->request.begin_ns = US(1000);
 	record->request.end_ns = US(1000) + draw((uint32_t)span);
 	record->parsed_ns = draw_ns(span);
+	if (record->parsed_ns % 8 == 0)
+		record->queued_ns = draw_ns(span);
 	record->reply_begin_ns = draw(4) ? draw_ns(span) : 0;
 	record->attempts = (uint8_t)draw(7);
 	record->answered = (int8_t)((int)draw(6) - 1);

@@ -7,9 +7,7 @@ static void one_thread_that_receives_works_and_writes_is_on_cpu_and_certain(void
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 2000);
-	proxy_story(&scene, 2000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 2000);
 	departure(&scene, 2000, LOOP);
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_ON_CPU, 1975 - 1016);
@@ -31,9 +29,7 @@ static void a_chain_of_three_hops_is_followed_and_confirmed(void **state)
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 2000);
-	proxy_story(&scene, 2000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 2000);
 	wake(&scene, 1030, WORKER, LOOP)->request = REQUEST;
 	sleeps(&scene, 600, WORKER);
 	sleeps(&scene, 1035, LOOP);
@@ -82,9 +78,7 @@ static void a_thread_woken_while_it_leaves_its_cpu_waits_for_a_cpu_and_not_for_a
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 5000);
-	proxy_story(&scene, 5000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 5000);
 	wake(&scene, 1999, LOOP, HOLDER);
 	sleeps(&scene, 2000, LOOP);
 	in(&scene, 2500, LOOP, STRANGER);
@@ -100,9 +94,7 @@ static void a_lock_held_by_another_thread_is_blamed_on_its_holder(void **state)
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 2000);
-	proxy_story(&scene, 2000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 2000);
 	in(&scene, 900, HOLDER, IDLE);
 	sleeps(&scene, 1100, LOOP);
 	wake(&scene, 1800, LOOP, HOLDER)->request = OTHER;
@@ -124,9 +116,7 @@ static void a_lock_holder_without_a_request_of_its_own_is_still_no_hand_off(void
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 2000);
-	proxy_story(&scene, 2000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 2000);
 	sleeps(&scene, 800, HOLDER);
 	wakes(&scene, 950, HOLDER, IDLE, 960);
 	sleeps(&scene, 1100, LOOP);
@@ -147,9 +137,7 @@ static void a_preempted_thread_tells_by_whom(void **state)
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 5000);
-	proxy_story(&scene, 5000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 5000);
 	out(&scene, 1100, LOOP, TAILOR_TASK_RUNNABLE, STRANGER);
 	in(&scene, 4100, LOOP, STRANGER);
 	departure(&scene, 5000, LOOP);
@@ -216,9 +204,7 @@ static void a_disk_wait_long_after_a_fault_is_not_called_a_page_fault(void **sta
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 5000);
-	proxy_story(&scene, 5000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 5000);
 	scene_add(&scene, 1100, TAILOR_EVENT_PAGE_FAULT, LOOP);
 	out(&scene, 1600, LOOP, TAILOR_TASK_UNINTERRUPTIBLE, IDLE);
 	wakes(&scene, 4100, LOOP, IDLE, 4105);
@@ -253,9 +239,7 @@ static void a_busy_worker_whose_loop_wrote_the_other_response_is_the_queue_too(v
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 3000);
-	proxy_story(&scene, 3000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 3000);
 	sleeps(&scene, 1030, LOOP);
 	in(&scene, 800, WORKER, IDLE);
 	wakes(&scene, 2020, LOOP, WORKER, 2025);
@@ -297,9 +281,7 @@ static void a_loop_that_idles_for_others_is_passed_to_the_worker_it_woke_as_infe
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 3000);
-	proxy_story(&scene, 3000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 3000);
 	sleeps(&scene, 600, WORKER);
 	wake(&scene, 1030, WORKER, LOOP)->request = REQUEST;
 	in(&scene, 1040, WORKER, IDLE);
@@ -321,9 +303,7 @@ static void a_loop_that_bytes_for_others_woke_by_an_interrupt_was_idle(void **st
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 3000);
-	proxy_story(&scene, 3000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 3000);
 	sleeps(&scene, 600, WORKER);
 	wake(&scene, 1030, WORKER, LOOP)->request = REQUEST;
 	in(&scene, 1040, WORKER, IDLE);
@@ -344,9 +324,7 @@ static void a_wait_that_another_process_ended_is_its(void **state)
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 5000);
-	proxy_story(&scene, 5000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 5000);
 	sleeps(&scene, 1100, LOOP);
 	wakes(&scene, 4100, LOOP, STRANGER, 4105);
 	departure(&scene, 5000, LOOP);
@@ -361,9 +339,7 @@ static void page_faults_without_durations_are_counted_and_never_blamed(void **st
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 2000);
-	proxy_story(&scene, 2000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 2000);
 	for (int i = 0; i < 12; i++)
 		scene_add(&scene, 1100 + (uint64_t)i, TAILOR_EVENT_PAGE_FAULT, LOOP);
 	departure(&scene, 2000, LOOP);
@@ -379,9 +355,7 @@ static void page_faults_with_durations_and_class_loading_are_cut_out_of_on_cpu(v
 	struct tailor_event *event;
 
 	(void)state;
-	scene_open(&scene, 3000);
-	proxy_story(&scene, 3000, LOOP);
-	arrival(&scene, LOOP);
+	scene_open_at_loop(&scene, 3000);
 	event = scene_add(&scene, 1300, TAILOR_EVENT_PAGE_FAULT_END, LOOP);
 	event->arg[1] = US(100);
 	event = scene_add(&scene, 1500, TAILOR_EVENT_PAGE_FAULT_END, LOOP);

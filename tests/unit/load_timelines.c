@@ -60,43 +60,54 @@ static void append(struct tailor_store_writer *writer, uint64_t id, enum tailor_
 	assert_int_equal(tailor_store_append(writer, &timeline), 0);
 }
 
-/* Requests with these ids, the first one slowest. */
-static void fill_slowest(struct tailor_load_result *total, const char *const ids[], size_t count)
+/* A load and a store, and what of the one is found in the other. */
+struct search {
+	struct tailor_store_writer *writer;
+	struct tailor_load_result total;
+	struct tailor_load_causes causes;
+	size_t found;
+};
+
+/* The slowest requests have these ids, the first one slowest; the store is empty, and open for writing. */
+static void begin_search(struct search *search, const char *const ids[], size_t count)
 {
-	memset(total, 0, sizeof(*total));
+	memset(search, 0, sizeof(*search));
 	for (size_t i = 0; i < count; i++) {
-		total->slowest[i].response_ns = (200 - i) * MS;
-		total->slowest[i].path = "/";
-		strcpy(total->slowest[i].request_id, ids[i]);
+		search->total.slowest[i].response_ns = (200 - i) * MS;
+		search->total.slowest[i].path = "/";
+		strcpy(search->total.slowest[i].request_id, ids[i]);
 	}
-	total->slow_count = count;
+	search->total.slow_count = count;
+	assert_int_equal(tailor_store_writer_open(directory, 64 << 20, &search->writer), 0);
+}
+
+/* Returns how long it took in ns. */
+static uint64_t find(struct search *search)
+{
+	char error[TAILOR_LOAD_ERROR_BYTES];
+	uint64_t begin_ns = tailor_clock_ns();
+
+	assert_int_equal(tailor_load_timelines_find(directory, &search->total, &search->causes, &search->found, error), 0);
+	return tailor_clock_ns() - begin_ns;
 }
 
 static void the_dominant_cause_of_each_is_found_among_many(void **state)
 {
 	static const char *const ids[] = {"00000000000003e7", "0000000000000005", "FEDCBA9876543210"};
-	char error[TAILOR_LOAD_ERROR_BYTES];
-	struct tailor_store_writer *writer;
-	struct tailor_load_result total;
-	struct tailor_load_causes causes;
-	uint64_t before_ns;
-	size_t found;
+	struct search search;
 
 	(void)state;
-	fill_slowest(&total, ids, 3);
-	assert_int_equal(tailor_store_writer_open(directory, 64 << 20, &writer), 0);
+	begin_search(&search, ids, 3);
 	for (uint64_t id = 0; id < 2000; id++)
-		append(writer, id, id % 2 ? TAILOR_CAUSE_GC : TAILOR_CAUSE_RUN_QUEUE, (id % 2 ? 117 : 50) * MS);
-	append(writer, 0xfedcba9876543210, TAILOR_CAUSE_UNEXPLAINED, 9 * MS);
-	tailor_store_writer_close(writer);
-	before_ns = tailor_clock_ns();
-	assert_int_equal(tailor_load_timelines_find(directory, &total, &causes, &found, error), 0);
-	assert_true(tailor_clock_ns() - before_ns < TAILOR_LOAD_TIMELINES_WAIT_MS * MS); /* nothing was missing */
-	assert_int_equal(found, 3);
-	assert_string_equal(causes.text[0], "garbage collection, 117 ms of 118 ms");
-	assert_string_equal(causes.text[1], "garbage collection, 117 ms of 118 ms");
-	assert_string_equal(causes.text[2], "unexplained, 9.00 ms of 10.0 ms");
-	assert_string_equal(causes.text[3], "");
+		append(search.writer, id, id % 2 ? TAILOR_CAUSE_GC : TAILOR_CAUSE_RUN_QUEUE, (id % 2 ? 117 : 50) * MS);
+	append(search.writer, 0xfedcba9876543210, TAILOR_CAUSE_UNEXPLAINED, 9 * MS);
+	tailor_store_writer_close(search.writer);
+	assert_true(find(&search) < TAILOR_LOAD_TIMELINES_WAIT_MS * MS); /* nothing was missing */
+	assert_int_equal(search.found, 3);
+	assert_string_equal(search.causes.text[0], "garbage collection, 117 ms of 118 ms");
+	assert_string_equal(search.causes.text[1], "garbage collection, 117 ms of 118 ms");
+	assert_string_equal(search.causes.text[2], "unexplained, 9.00 ms of 10.0 ms");
+	assert_string_equal(search.causes.text[3], "");
 }
 
 static void *append_later(void *writer)
@@ -109,69 +120,51 @@ static void *append_later(void *writer)
 static void a_timeline_that_comes_a_moment_later_is_waited_for(void **state)
 {
 	static const char *const ids[] = {"0000000000000007"};
-	char error[TAILOR_LOAD_ERROR_BYTES];
-	struct tailor_store_writer *writer;
-	struct tailor_load_result total;
-	struct tailor_load_causes causes;
+	struct search search;
 	pthread_t thread;
-	size_t found;
 
 	(void)state;
-	fill_slowest(&total, ids, 1);
-	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &writer), 0);
-	append(writer, 1, TAILOR_CAUSE_GC, MS);
-	assert_int_equal(pthread_create(&thread, NULL, append_later, writer), 0);
-	assert_int_equal(tailor_load_timelines_find(directory, &total, &causes, &found, error), 0);
+	begin_search(&search, ids, 1);
+	append(search.writer, 1, TAILOR_CAUSE_GC, MS);
+	assert_int_equal(pthread_create(&thread, NULL, append_later, search.writer), 0);
+	(void)find(&search);
 	pthread_join(thread, NULL);
-	tailor_store_writer_close(writer);
-	assert_int_equal(found, 1);
-	assert_string_equal(causes.text[0], "response buffered by TCP, 40.0 ms of 41.0 ms");
+	tailor_store_writer_close(search.writer);
+	assert_int_equal(search.found, 1);
+	assert_string_equal(search.causes.text[0], "response buffered by TCP, 40.0 ms of 41.0 ms");
 }
 
 static void what_is_missing_is_given_up_after_two_seconds(void **state)
 {
 	static const char *const ids[] = {"00000000000000aa", "0000000000000001"};
-	char error[TAILOR_LOAD_ERROR_BYTES];
-	struct tailor_store_writer *writer;
-	struct tailor_load_result total;
-	struct tailor_load_causes causes;
-	uint64_t took_ns = tailor_clock_ns();
-	size_t found;
+	struct search search;
+	uint64_t took_ns;
 
 	(void)state;
-	fill_slowest(&total, ids, 2);
-	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &writer), 0);
-	append(writer, 1, TAILOR_CAUSE_GC, 99 * MS);
-	tailor_store_writer_close(writer);
-	assert_int_equal(tailor_load_timelines_find(directory, &total, &causes, &found, error), 0);
-	took_ns = tailor_clock_ns() - took_ns;
+	begin_search(&search, ids, 2);
+	append(search.writer, 1, TAILOR_CAUSE_GC, 99 * MS);
+	tailor_store_writer_close(search.writer);
+	took_ns = find(&search);
 	assert_true(took_ns >= TAILOR_LOAD_TIMELINES_WAIT_MS * MS && took_ns < 2 * TAILOR_LOAD_TIMELINES_WAIT_MS * MS);
-	assert_int_equal(found, 1);
-	assert_string_equal(causes.text[0], "");
-	assert_string_equal(causes.text[1], "garbage collection, 99.0 ms of 100 ms");
+	assert_int_equal(search.found, 1);
+	assert_string_equal(search.causes.text[0], "");
+	assert_string_equal(search.causes.text[1], "garbage collection, 99.0 ms of 100 ms");
 }
 
 static void ids_of_others_are_not_looked_for(void **state)
 {
 	static const char *const ids[] = {
 	        "", "7", "000000000000000g", "0x00000000000007", "00000000000000071", " 000000000000007"};
-	char error[TAILOR_LOAD_ERROR_BYTES];
-	struct tailor_store_writer *writer;
-	struct tailor_load_result total;
-	struct tailor_load_causes causes;
-	uint64_t before_ns = tailor_clock_ns();
-	size_t found;
+	struct search search;
 
 	(void)state;
-	fill_slowest(&total, ids, sizeof(ids) / sizeof(ids[0]));
-	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &writer), 0);
-	append(writer, 7, TAILOR_CAUSE_GC, MS);
-	tailor_store_writer_close(writer);
-	assert_int_equal(tailor_load_timelines_find(directory, &total, &causes, &found, error), 0);
-	assert_int_equal(found, 0);
-	assert_true(tailor_clock_ns() - before_ns < TAILOR_LOAD_TIMELINES_WAIT_MS * MS);
+	begin_search(&search, ids, sizeof(ids) / sizeof(ids[0]));
+	append(search.writer, 7, TAILOR_CAUSE_GC, MS);
+	tailor_store_writer_close(search.writer);
+	assert_true(find(&search) < TAILOR_LOAD_TIMELINES_WAIT_MS * MS);
+	assert_int_equal(search.found, 0);
 	for (size_t i = 0; i < TAILOR_LOAD_SLOWEST; i++)
-		assert_string_equal(causes.text[i], "");
+		assert_string_equal(search.causes.text[i], "");
 }
 
 static void a_path_without_a_store_is_refused_with_the_remedy(void **state)

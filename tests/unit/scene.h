@@ -214,6 +214,23 @@ static inline void arrival(struct scene *scene, uint32_t tid)
 	receives(scene, 1020, tid, REQUEST);
 }
 
+/* What most requests have in common: the proxy's story, whom LOOP wakes at the end, and the arrival at LOOP. */
+static inline void scene_open_at_loop(struct scene *scene, uint64_t end_us)
+{
+	scene_open(scene, end_us);
+	proxy_story(scene, end_us, LOOP);
+	arrival(scene, LOOP);
+}
+
+/* So many of the channel's events were lost in that time. */
+static inline void loses(struct scene *scene, const char *channel, uint64_t from_us, uint64_t to_us, uint64_t events)
+{
+	struct tailor_loss *loss = &scene->losses[scene->window.loss_count++];
+
+	*loss = (struct tailor_loss){.from_ns = US(from_us), .to_ns = US(to_us), .events = events};
+	snprintf(loss->channel, sizeof(loss->channel), "%s", channel);
+}
+
 /* The response leaves 25 us before the end; the write returns 2 us later. */
 static inline void departure(struct scene *scene, uint64_t end_us, uint32_t tid)
 {

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "config/value.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/un.h>
+
+#include "base/units.h"
+
+void take_duration(struct validation *validation, const char *path, const char *text, uint64_t min_ns, uint64_t *value)
+{
+	uint64_t ns;
+
+	if (!text)
+		return;
+	if (min_ns == 0 && strcmp(text, "0") == 0)
+		*value = 0;
+	else if (tailor_parse_duration(text, &ns) != 0)
+		complain(validation, path, "%s: \"%s\" is not a duration; write a number with a unit, like 250us, 5ms or 2s", path, text);
+	else if (ns < min_ns)
+		complain(validation, path, "%s: \"%s\" is too short; at least 1us", path, text);
+	else
+		*value = ns;
+}
+
+void take_size(struct validation *validation, const char *path, const char *text, uint64_t min, uint64_t max, uint64_t *value)
+{
+	uint64_t bytes;
+
+	if (!text)
+		return;
+	if (tailor_parse_size(text, &bytes) != 0)
+		complain(validation, path, "%s: \"%s\" is not a size; write a number with a unit, like 64KiB or 256MiB", path, text);
+	else if (bytes < min || bytes > max)
+		complain(validation, path, "%s: \"%s\" is out of range; from %llu to %llu bytes", path, text,
+		         (unsigned long long)min, (unsigned long long)max);
+	else
+		*value = bytes;
+}
+
+void take_number(struct validation *validation, const char *path, const uint32_t *number, uint32_t min, uint32_t max, uint32_t *value)
+{
+	const char *text = config_lines_text(validation->lines, path);
+
+	if (!number)
+		return;
+	/* libcyaml stops at the point of 2.5. */
+	if (text && text[strspn(text, "0123456789")])
+		complain(validation, path, "%s: \"%s\" is not a whole number from %u to %u", path, text, min, max);
+	else if (*number < min || *number > max)
+		complain(validation, path, "%s: %u is out of range; from %u to %u", path, *number, min, max);
+	else
+		*value = *number;
+}
+
+void take_flag(struct validation *validation, const char *path, const char *text, bool *value)
+{
+	if (!text)
+		return;
+	if (strcmp(text, "true") == 0)
+		*value = true;
+	else if (strcmp(text, "false") == 0)
+		*value = false;
+	else
+		complain(validation, path, "%s: \"%s\" is not true or false", path, text);
+}
+
+void take_path(struct validation *validation, const char *path, const char *text, size_t max, char *value)
+{
+	if (!text)
+		return;
+	if (!text[0])
+		complain(validation, path, "%s: is empty; name a path", path);
+	else if (strlen(text) >= max)
+		complain(validation, path, "%s: the path is %zu bytes long, the system allows %zu; choose a shorter one", path,
+		         strlen(text), max - 1);
+	else
+		memcpy(value, text, strlen(text) + 1);
+}
+
+/* An address to listen on or connect to. */
+void take_address(struct validation *validation, const char *path, const char *text, bool allow_unix, bool allow_port_0,
+                         struct tailor_address *value)
+{
+	int error = tailor_address_parse(text, value);
+
+	if (error == -ENAMETOOLONG)
+		complain(validation, path, "%s: the socket path is longer than the %zu bytes the system allows; choose a shorter one",
+		         path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+	else if (error || (!allow_unix && value->storage.ss_family == AF_UNIX))
+		complain(validation, path, "%s: \"%s\" is not an address; write a numeric one with a port, like 127.0.0.1:9200%s", path,
+		         text, allow_unix ? ", or unix:PATH" : "");
+	else if (!allow_port_0 && value->storage.ss_family != AF_UNIX && tailor_address_port(value) == 0)
+		complain(validation, path, "%s: \"%s\" has port 0; name the server's port", path, text);
+}
