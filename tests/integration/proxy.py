@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The data path over real sockets: requests and responses of every kind pass through."""
+import contextlib
 import random
 import re
 import socket
