@@ -188,6 +188,9 @@ static inline void tailor_channel_write_alone(const struct tailor_channel *chann
 		tailor_slot_write_alone(&channel->slots[position & channel->mask], position, &line);
 	}
 	__atomic_store_n(&channel->head->reserved_count, position + 1, __ATOMIC_RELEASE);
+	/* The ring is larger than the caches: the slots that come next may be on their way when they are needed. */
+	__builtin_prefetch(&channel->slots[(position + 2) & channel->mask], 1);
+	__builtin_prefetch(&channel->slots[(position + 3) & channel->mask], 1);
 }
 
 enum tailor_read {
