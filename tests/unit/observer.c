@@ -80,7 +80,7 @@ static void requests_whose_windows_touch_are_read_together(void **state)
 }
 
 #define REQUESTS 2000
-#define KERNEL_SLOTS 65536
+#define KERNEL_SLOTS 32768
 #define REQUEST_SLOTS 8192
 
 static struct tailor_channel channel_of(size_t slots)
@@ -180,7 +180,7 @@ static void of_too_many_slow_requests_the_slowest_are_explained_and_the_others_c
 	assert_int_equal(tailor_store_writer_open(path, 64 << 20, &options.store), 0);
 	/* What makes each of them dear. */
 	for (uint64_t i = 0; i < KERNEL_SLOTS; i++)
-		put(&kernel, i % 2 ? TAILOR_EVENT_SWITCH_IN : TAILOR_EVENT_SWITCH_OUT, 0, now_ns - 30 * MS + i * 400);
+		put(&kernel, i % 2 ? TAILOR_EVENT_SWITCH_IN : TAILOR_EVENT_SWITCH_OUT, 0, now_ns - 30 * MS + i * 800);
 	put_requests(&requests, now_ns);
 	assert_int_equal(tailor_observer_start(&options, &observer), 0);
 	status = wait_for(observer, REQUESTS);
@@ -192,7 +192,7 @@ static void of_too_many_slow_requests_the_slowest_are_explained_and_the_others_c
 	print_message("             %llu explained, %llu counted\n", (unsigned long long)status.stored, (unsigned long long)status.over_budget);
 	/* The next slow one that is explained, when there is time again, says what was left out before it. */
 	stored = status.stored;
-	for (uint64_t more = 1; more <= 20 && status.stored == stored; more++) {
+	for (uint64_t more = 1; more <= 40 && status.stored == stored; more++) {
 		usleep(500000);
 		put(&requests, TAILOR_EVENT_REQUEST_BEGIN, REQUESTS + more, now_ns);
 		put(&requests, TAILOR_EVENT_REQUEST_END, REQUESTS + more, now_ns + latency_of(REQUESTS + more - 1));
@@ -227,8 +227,12 @@ static void ordinary_requests_are_explained_ten_at_once_at_most(void **state)
 	assert_int_equal(tailor_store_writer_open(path, 64 << 20, &options.store), 0);
 	put_requests(&requests, tailor_clock_ns());
 	assert_int_equal(tailor_observer_start(&options, &observer), 0);
-	usleep(100000);
-	tailor_observer_status(observer, &status);
+	for (int i = 0; i < 1000; i++) {
+		tailor_observer_status(observer, &status);
+		if (status.baseline >= 10)
+			break;
+		usleep(10000);
+	}
 	assert_int_equal(status.requests, REQUESTS);
 	assert_int_equal(status.slow, 0);
 	assert_int_equal(status.baseline, 10);
