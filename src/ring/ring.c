@@ -168,7 +168,10 @@ void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t to
 {
 	struct io_uring_sqe *sqe = QUEUE(ring, token, io_uring_prep_recv_multishot, fd, NULL, 0, 0);
 
-	sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+	/*
+	 * Not IORING_RECVSEND_POLL_FIRST: when bytes and a reset are there at once, the one wake-up at the start would be used
+	 * up by the bytes, and the reset never be told (Linux 6.18).
+	 */
 	sqe->flags |= IOSQE_BUFFER_SELECT;
 	sqe->buf_group = BUFFER_GROUP;
 }

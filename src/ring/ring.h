@@ -63,8 +63,8 @@ void tailor_ring_receive(struct tailor_ring *ring, int fd, void *memory, size_t 
 /* The same for a socket that has most likely nothing to read yet: waits first, and so saves the vain attempt. */
 void tailor_ring_receive_later(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token);
 /*
- * Receives into ring buffers, one completion a piece, until one comes without TAILOR_RING_MORE. Waits first, like
- * tailor_ring_receive_later(). -ENOBUFS ends it when there is something to read and no buffer is free.
+ * Receives into ring buffers, one completion a piece, until one comes without TAILOR_RING_MORE. -ENOBUFS ends it when no
+ * buffer is free: at the start, or when there is something to read.
  */
 void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t token);
 void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, int flags, uint64_t token); /* flags: MSG_MORE or 0; MSG_NOSIGNAL always; may be short */

@@ -91,6 +91,18 @@ def unix_sockets_work_on_both_sides():
                 client.close()
 
 
+def clients_that_reset_before_they_are_accepted_leave_nothing_behind():
+    with Proxy(Backend(), connections=4096) as proxy:
+        for _ in range(20):
+            for _ in range(60):
+                client = proxy.connect()
+                client.send(b"GET / HTTP/1.1\r\nHost: ")
+                client.reset()
+            time.sleep(0.01)
+        until(lambda: proxy.status()["clients"] == 0, "clients leave")
+        assert proxy.get().status == 200
+
+
 def one_connection_too_many_is_told_so():
     backend = Backend()
     with Proxy(backend, connections=2) as proxy:
