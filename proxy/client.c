@@ -375,7 +375,8 @@ void client_alarm(struct worker *worker, struct client *client)
 		if (connection_has(&client->connection, OPERATION_SEND))
 			exchange_client_gone(worker, client);
 		else if (client->exchange.request_complete)
-			break;
+			/* It has: only what else the alarm is for is still to come. */
+			timeouts_wait(worker, client, UINT64_MAX);
 		else if (client->exchange.winner >= 0)
 			exchange_client_gone(worker, client);
 		else

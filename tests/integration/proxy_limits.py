@@ -86,6 +86,38 @@ def a_request_has_a_deadline_whatever_it_waits_for():
         assert status["refused_by"]["deadline"] == 3 and status["cut"] == 1, status
 
 
+def a_deadline_holds_after_a_body_in_pieces_whose_own_time_is_shorter():
+    """Once the body is here, its time is over and must not take the others' alarm with it."""
+    hang = threading.Event()
+
+    def answer(request, connection):
+        if request.target == "/hang":
+            hang.wait(5)
+        return ok(b"")
+
+    def post(proxy, client):
+        client.send(b"POST /hang HTTP/1.1\r\nHost: x\r\nContent-Length: 4\r\n\r\n12")
+        time.sleep(0.1)
+        client.send(b"34")
+        return time.monotonic()
+
+    with Proxy(Backend(answer), body_ms=300, request_ms=800) as proxy, proxy.connect(timeout=3) as client:
+        begin = post(proxy, client)
+        response = client.response()
+        assert response.status == 504 and took(begin) < 1, (response.status, took(begin))
+        hang.set()
+    hang.clear()
+    with Proxy(Backend(answer), body_ms=300, in_flight=1, queue=1, queue_ms=800) as proxy:
+        with proxy.connect(timeout=3) as first, proxy.connect(timeout=3) as second:
+            first.send(b"GET /hang HTTP/1.1\r\nHost: x\r\n\r\n")
+            time.sleep(0.1)
+            begin = post(proxy, second)
+            response = second.response()
+            assert response.status == 503 and took(begin) < 1, (response.status, took(begin))
+            hang.set()
+            assert first.response().status == 200
+
+
 def a_connection_outlives_the_deadlines_of_its_requests():
     with Proxy(Backend(), request_ms=300) as proxy, proxy.connect() as client:
         for _ in range(3):
