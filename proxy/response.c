@@ -253,7 +253,9 @@ void response_ended(struct worker *worker, struct upstream *upstream)
 	struct client *client = upstream->client;
 	struct exchange *exchange = &client->exchange;
 
-	upstream->dirty = !exchange->tunnel;
+	/* A tunnel goes on, unless the server had refused the client's bytes before. */
+	if (!exchange->tunnel)
+		upstream->dirty = true;
 	/* What came before it comes first: response_pump() will be back. */
 	if (input_waits(&upstream->in))
 		return;

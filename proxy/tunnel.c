@@ -96,13 +96,13 @@ void tunnel_advance(struct worker *worker, struct client *client)
 
 	if (!exchange->tunnel || !upstream || client->state != CLIENT_EXCHANGE)
 		return;
-	/* The server takes no more, and may have nothing more to say by which that would be noticed. */
-	if (upstream->dirty) {
+	to_client = is_drained_to_client(client, upstream);
+	to_server = is_drained_to_server(client, upstream);
+	/* The server takes no more, and may have nothing more to say by which that would be noticed. Its last words come first. */
+	if (upstream->dirty && (to_client || !exchange->server_ended)) {
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_CLOSED);
 		return;
 	}
-	to_client = is_drained_to_client(client, upstream);
-	to_server = is_drained_to_server(client, upstream);
 	if (to_client && to_server) {
 		finish(worker, client, upstream);
 		return;

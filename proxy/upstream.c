@@ -16,6 +16,7 @@
 #include "proxy/response.h"
 #include "proxy/server.h"
 #include "proxy/tag.h"
+#include "proxy/tunnel.h"
 
 #define PORT_TRIES 3
 
@@ -319,6 +320,9 @@ void upstream_complete(struct worker *worker, struct upstream *upstream, enum op
 		if (!upstream->connection.closing && result < 0) {
 			/* What the server has to say about it, or that it is gone, comes by the receive. */
 			upstream->dirty = true;
+			/* Or has come, and the client may not be read from any more. */
+			if (upstream->client && upstream->client->exchange.server_ended)
+				tunnel_advance(worker, upstream->client);
 		} else if (!upstream->connection.closing && upstream->client) {
 			upstream->client->exchange.attempt[upstream->attempt].sent_bytes += (uint32_t)result;
 			exchange_feed(worker, upstream->client);

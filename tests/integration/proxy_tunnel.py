@@ -195,6 +195,37 @@ def a_server_that_breaks_off_does_not_look_as_if_it_had_ended():
             pass
 
 
+def a_client_that_waits_for_room_learns_that_the_server_has_gone():
+    """Its bytes have filled all there is, so that nothing more of it comes by which that would be noticed."""
+    for half in (False, True):
+        gate = threading.Event()
+
+        def leave(connection, stream):
+            if half:
+                connection.shutdown(socket.SHUT_WR)
+            gate.wait(10)
+            # With bytes unread, this is a reset.
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
+
+        with Proxy(Server(leave), upgrade="websocket") as proxy, proxy.connect() as client:
+            client.send(ASK)
+            changed(client)
+            client.socket.settimeout(0.5)
+            try:
+                while True:
+                    client.socket.send(bytes(65536))
+            except TimeoutError:
+                pass
+            gate.set()
+            client.socket.settimeout(3)
+            try:
+                while True:
+                    client.socket.send(bytes(65536))
+            except (ConnectionResetError, BrokenPipeError):
+                pass
+            until(lambda: proxy.status()["tunnels"] == 0, "the tunnel is left")
+
+
 def only_what_is_allowed_is_asked_for():
     def asked(wanted, **options):
         server = Server(echo, agree=None)
