@@ -148,6 +148,7 @@ int upstream_begin(struct worker *worker, struct client *client, unsigned int in
 	if (upstream && !fresh) {
 		list_remove(upstream);
 		upstream->reused = true;
+		upstream->turn = worker->turn;
 		attempt->port = upstream->port;
 		attach(worker, upstream, client, index);
 		start_sending(worker, upstream, true);
@@ -301,6 +302,10 @@ static void received(struct worker *worker, struct upstream *upstream, int resul
 		upstream->dirty = true;
 		upstream->ended = upstream->ended || result <= 0;
 		input_cut(worker, &upstream->in);
+	} else if (upstream->reused && upstream->turn == worker->turn) {
+		/* It was here before the request has left: like in the pool, also if it looks like an answer. */
+		upstream->ended = true;
+		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_CLOSED);
 	} else if (result > 0) {
 		response_received(worker, upstream, (uint32_t)result);
 	} else {

@@ -407,6 +407,7 @@ static void serve(struct worker *worker)
 
 		pause_awake(worker);
 		worker->now_ns = tailor_clock_ns();
+		worker->turn++;
 		/* Before anything else: a stopped server's requests are the ones that cannot wait. */
 		pause_look(worker);
 		if (ret < 0)

@@ -84,6 +84,7 @@ struct upstream {
 	uint8_t attempt; /* index into the exchange's attempts */
 	uint8_t port_tries;
 	bool reused; /* has carried an exchange before */
+	uint64_t turn; /* of the loop, in which it was taken out of the pool */
 	bool dirty;  /* cannot carry another exchange */
 	uint16_t port;
 	struct tailor_tag *tag; /* NULL: untagged */
@@ -272,6 +273,7 @@ struct worker {
 	struct shared *shared;
 	struct trace_source trace;
 	uint64_t now_ns; /* of this turn of the loop; for deadlines, not for events */
+	uint64_t turn;    /* of the loop: what is queued in one goes to the kernel with the next */
 	uint64_t step_ns; /* what events recorded now have as their time (record.h); 0: what the clock says */
 	uint32_t pid, tid;
 	unsigned int index;

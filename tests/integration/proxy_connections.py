@@ -3,6 +3,7 @@
 """The data path over real sockets: its connections, their number, their tags, and what the workers say about them."""
 import contextlib
 import os
+import signal
 import socket
 import tempfile
 import threading
@@ -117,6 +118,25 @@ def one_connection_too_many_is_told_so():
             client.socket.close()
         until(lambda: proxy.status()["clients"] == 0, "clients leave")
         assert proxy.get().status == 200
+
+
+def what_comes_on_an_idle_connection_answers_nobodys_request():
+    """A server may say that it is tired of waiting, while a request is on its way to the proxy."""
+    for _ in range(5):
+        backend = Backend()
+        with Proxy(backend) as proxy, proxy.connect() as client:
+            client.send(b"GET /one HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.response().body == b"hello /one"
+            server, = backend.open
+            # Both are there when the proxy looks, the request first.
+            os.kill(proxy.process.pid, signal.SIGSTOP)
+            client.send(b"GET /two HTTP/1.1\r\nHost: x\r\n\r\n")
+            time.sleep(0.05)
+            server.sendall(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 5\r\nConnection: close\r\n\r\ntired")
+            time.sleep(0.05)
+            os.kill(proxy.process.pid, signal.SIGCONT)
+            response = client.response()
+            assert (response.status, response.body) == (200, b"hello /two"), (response.status, response.body)
 
 
 def the_tag_table_names_the_request_until_the_connection_carries_another():
