@@ -50,11 +50,22 @@ static bool has_address(const struct client *client)
 	return memcmp(client->address, none, sizeof(none)) != 0;
 }
 
-/* One too many: answered without looking at what it wants. */
+/* One too many: told so without looking at what it wants, if there is room for that. It takes no other's place meanwhile. */
 static void refuse_connection(struct worker *worker, struct client *client, unsigned int status, enum tailor_refusal why)
 {
 	struct exchange *exchange = &client->exchange;
 
+	client->beyond = true;
+	worker->beyond_count++;
+	__atomic_fetch_sub(&worker->shared->clients, 1, __ATOMIC_RELAXED);
+	if (worker->beyond_count > WORKER_BEYOND_MAX) {
+		count(&worker->counters.refused);
+		count(&worker->counters.refused_by[why]);
+		close(client->connection.fd);
+		client->connection.fd = -1;
+		client_closed(worker, client);
+		return;
+	}
 	exchange->reply_begun = true;
 	exchange_refuse(worker, client, status, why);
 }
@@ -75,6 +86,7 @@ void client_accepted(struct worker *worker, int fd)
 	client->fresh = true;
 	client->early_ns = 0;
 	client->counted = false;
+	client->beyond = false;
 	exchange_clear(&client->exchange);
 	learn_peer(client);
 	if (__atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max) {
@@ -103,7 +115,10 @@ void client_closed(struct worker *worker, struct client *client)
 	worker->client_count--;
 	if (client->counted)
 		addresses_leave(worker->shared->addresses, client->address);
-	__atomic_fetch_sub(&worker->shared->clients, 1, __ATOMIC_RELAXED);
+	if (client->beyond)
+		worker->beyond_count--;
+	else
+		__atomic_fetch_sub(&worker->shared->clients, 1, __ATOMIC_RELAXED);
 }
 
 void client_close(struct worker *worker, struct client *client)

@@ -20,8 +20,6 @@
 #define RING_ENTRIES 1024
 #define SMALL_BODY_BYTES (16 * 1024)
 #define RESPONSE_BYTES (64 * 1024)
-/* Slots beyond the limit, to tell those clients so. */
-#define REFUSAL_SLOTS 64
 /* Wait before accepting again when there were no descriptors. */
 #define ACCEPT_RETRY_NS (100 * TAILOR_NS_PER_MS)
 /* What nobody has needed for that long is a past peak's. */
@@ -50,7 +48,7 @@ int worker_open(struct worker *worker)
 	worker->upstream_in_bytes = round_up(in_bytes + 4096 > RESPONSE_BYTES ? in_bytes + 4096 : RESPONSE_BYTES);
 	/* Which worker a connection comes to is the kernel's choice, so that each may get all. Memory is taken when
 	 * used. */
-	worker->client_slots = options->connections_max + REFUSAL_SLOTS;
+	worker->client_slots = options->connections_max + WORKER_BEYOND_MAX + 1;
 	worker->upstream_slots = 2 * worker->client_slots;
 	worker->memory_bytes =
 	        worker->client_slots * sizeof(struct client) + worker->upstream_slots * sizeof(struct upstream);

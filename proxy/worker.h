@@ -52,6 +52,9 @@ enum operation {
 };
 #define SLOT_WORKER UINT32_MAX
 
+/* Clients beyond the limit that are told so at a time. */
+#define WORKER_BEYOND_MAX 64
+
 /* What clients and upstreams have in common. Memory and descriptor go back when nobody holds either any more. */
 struct connection {
 	struct alarm alarm; /* first: the wheel hands it back */
@@ -187,6 +190,7 @@ struct client {
 	bool eof;     /* the client has shut down its sending side */
 	bool fresh;   /* has not begun a request yet */
 	bool counted; /* among those of its address */
+	bool beyond;  /* a limit of connections: it is told so, and is not among those that are counted */
 	uint16_t port;
 	uint32_t ip;
 	uint8_t address[16]; /* as tailor_address_ip(); zeros for a Unix socket */
@@ -283,6 +287,7 @@ struct worker {
 
 	struct client *clients;
 	struct client *client_free;
+	uint32_t beyond_count; /* clients beyond the limit, of whose slots nobody else is deprived */
 	uint32_t client_slots, client_used,
 	        client_count; /* used: slots that were ever taken, the others are untouched memory */
 	struct upstream *upstreams;

@@ -120,6 +120,33 @@ def one_connection_too_many_is_told_so():
         assert proxy.get().status == 200
 
 
+def those_who_were_refused_do_not_stand_in_others_way():
+    """They may stay for a moment to read their answer, but take no connection of the limit meanwhile."""
+    with Proxy(Backend(), connections=2) as proxy:
+        clients = [proxy.connect() for _ in range(2)]
+        until(lambda: proxy.status()["clients"] == 2, "both are there")
+        # More than there are places to tell them; who finds none is closed without a word.
+        refused = [proxy.connect() for _ in range(100)]
+        until(lambda: proxy.status()["refused"] == 100, "all are refused")
+        for client in clients:
+            client.socket.close()
+        until(lambda: proxy.status()["clients"] == 0, "those who were refused count", 0.5)
+        clients = [proxy.connect() for _ in range(2)]
+        for client in clients:
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.response().status == 200
+        told = 0
+        for client in refused:
+            try:
+                told += client.response().status == 503
+            except (EOFError, ConnectionResetError):
+                pass
+            client.socket.close()
+        assert told == 64, told
+        for client in clients:
+            client.socket.close()
+
+
 def what_comes_on_an_idle_connection_answers_nobodys_request():
     """A server may say that it is tired of waiting, while a request is on its way to the proxy."""
     for _ in range(5):
@@ -130,6 +157,7 @@ def what_comes_on_an_idle_connection_answers_nobodys_request():
             server, = backend.open
             # Both are there when the proxy looks, the request first.
             os.kill(proxy.process.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, proxy.process.pid, os.WSTOPPED)
             client.send(b"GET /two HTTP/1.1\r\nHost: x\r\n\r\n")
             time.sleep(0.05)
             server.sendall(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 5\r\nConnection: close\r\n\r\ntired")
