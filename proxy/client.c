@@ -372,7 +372,8 @@ void client_alarm(struct worker *worker, struct client *client)
 	case TIMEOUTS_QUEUE: exchange_refuse(worker, client, 503, TAILOR_REFUSED_QUEUE_LATE); return;
 	case TIMEOUTS_PATIENCE: break;
 	}
-	if (client->exchange.tunnel && client->state == CLIENT_EXCHANGE) {
+	/* Before that it is a client that does not take its answer. */
+	if (client->exchange.tunnel && client->exchange.id == 0 && client->state == CLIENT_EXCHANGE) {
 		tunnel_idle(worker, client);
 		return;
 	}

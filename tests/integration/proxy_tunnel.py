@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-from proxy_harness import DONE, END, REFUSED, Backend, Proxy, check_events, ok, run, until
+from proxy_harness import CLIENT, DONE, END, REFUSED, Backend, Proxy, check_events, ok, run, until
 
 ASK = b"GET /chat HTTP/1.1\r\nHost: x\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Key: abc\r\n\r\n"
 AGREE = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: WebSocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: def\r\n\r\n"
@@ -178,6 +178,26 @@ def a_tunnel_in_which_nothing_moves_ends_and_one_in_which_something_does_not():
             assert client.closed() and 0.3 <= time.monotonic() - begin < 0.7, time.monotonic() - begin
         status = proxy.status()
         assert status["tunnels_idle"] == 1 and status["tunnels"] == 0 and status["cut"] == 0, status
+
+
+def a_request_ends_though_its_client_never_takes_the_101():
+    def hint(connection, stream):
+        for _ in range(600):
+            connection.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: " + b"x" * 8000 + b"\r\n\r\n")
+            time.sleep(0.0005)
+        connection.sendall(AGREE)
+        stream.read()
+
+    with Proxy(Server(hint, agree=None), upgrade="websocket", idle_ms=1500) as proxy:
+        with proxy.connect() as client:
+            client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.send(ASK)
+            until(lambda: proxy.status()["tunnels"] == 1, "the server has agreed")
+            until(lambda: proxy.status()["tunnels"] == 0, "it ends")
+        own, = check_events(proxy.events()).values()
+        assert own[-1].extra == 101 and own[-1].arg[1] == CLIENT, own
+        status = proxy.status()
+        assert status["requests"] == status["client_gone"] == 1 and status["tunnels_idle"] == 0, status
 
 
 def a_server_that_breaks_off_does_not_look_as_if_it_had_ended():
