@@ -52,8 +52,8 @@ enum operation {
 };
 #define SLOT_WORKER UINT32_MAX
 
-/* Clients beyond the limit that are told so at a time. */
-#define WORKER_BEYOND_MAX 64
+/* Clients beyond the limits that are told so at a time; memory for them is taken when used. */
+#define WORKER_BEYOND_MAX 1024
 
 /* What clients and upstreams have in common. Memory and descriptor go back when nobody holds either any more. */
 struct connection {

@@ -125,7 +125,6 @@ def those_who_were_refused_do_not_stand_in_others_way():
     with Proxy(Backend(), connections=2) as proxy:
         clients = [proxy.connect() for _ in range(2)]
         until(lambda: proxy.status()["clients"] == 2, "both are there")
-        # More than there are places to tell them; who finds none is closed without a word.
         refused = [proxy.connect() for _ in range(100)]
         until(lambda: proxy.status()["refused"] == 100, "all are refused")
         for client in clients:
@@ -142,7 +141,7 @@ def those_who_were_refused_do_not_stand_in_others_way():
             except (EOFError, ConnectionResetError):
                 pass
             client.socket.close()
-        assert told == 64, told
+        assert told == 100, told
         for client in clients:
             client.socket.close()
 
