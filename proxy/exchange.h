@@ -32,6 +32,9 @@ void exchange_refuse(struct worker *worker, struct client *client, unsigned int 
 /* The request has taken as long as it may: refused, or cut off when its response has begun. */
 void exchange_late(struct worker *worker, struct client *client);
 
+/* What has begun of its response is all that the client gets: ends the request, and closes so that the client notices. */
+void exchange_cut(struct worker *worker, struct client *client);
+
 /* An attempt has ended without a whole response; its connection is closed here. Another attempt, or the end. */
 void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, enum tailor_attempt_end end);
 

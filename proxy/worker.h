@@ -5,7 +5,8 @@
  *
  *   input.c     bytes received and not used up
  *   client.c    the client's side: bytes in, state of the connection
- *   exchange.c  one request: its attempts, failover, its end
+ *   exchange.c  one request: its beginning, its end
+ *   attempt.c   its attempts at servers, failover
  *   body.c      its body on the way to servers; replay.c keeps what may be sent again
  *   queue.c     places at the servers, and who waits for one
  *   timeouts.c  how long anything may take
