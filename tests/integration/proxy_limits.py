@@ -276,6 +276,39 @@ def who_leaves_the_queue_leaves_its_place_to_others():
         assert server.order == ["/first", "/last", "/another"] and server.requests[-1].body == b"hello", server.order
 
 
+def an_early_answer_gives_its_place_back_once():
+    """While the body still comes, and when the client goes away after that, or before."""
+    def answer(request, connection):
+        if request.method == "GET":
+            time.sleep(0.3)
+        return ok(b"early") if request.target != "/never" else time.sleep(0.3)
+
+    post = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\nsome"
+    with Proxy(Backend(answer, read_body=False), in_flight=1) as proxy:
+        for way in ("more", "reset", "half", "never"):
+            with proxy.connect() as client:
+                client.send(post % (b"/never" if way == "never" else b"/early"))
+                if way == "never":
+                    time.sleep(0.1)
+                    client.reset()
+                    until(lambda: proxy.status()["clients"] == 0, "the client is gone")
+                else:
+                    response = client.response()
+                    assert response.status == 200 and response.field("Connection") == "close"
+                    if way == "more":
+                        try:
+                            client.send(bytes(300000))
+                        except OSError:
+                            pass
+                    elif way == "reset":
+                        client.reset()
+                    else:
+                        client.socket.shutdown(socket.SHUT_WR)
+                # One place, neither none nor two.
+                statuses = sorted(response.status for response, _ in gather(proxy, ["/1", "/2"]))
+                assert statuses == [200, 503], (way, statuses)
+
+
 def places_are_counted_over_all_workers():
     server = Counting(0.005)
     with Proxy(server, workers=4, in_flight=3, queue=1000, queue_ms=10000) as proxy:
