@@ -23,6 +23,26 @@ static bool is_there(const struct http1_head *head, const char *name)
 	return false;
 }
 
+/* Whether all quoted strings in it end. */
+static bool quotes_end(struct http1_text value)
+{
+	bool quoted = false;
+
+	for (size_t i = 0; i < value.length; i++) {
+		if (value.data[i] == '"')
+			quoted = !quoted;
+		else if (quoted && value.data[i] == '\\')
+			i++;
+	}
+	return !quoted;
+}
+
+/* In Forwarded: what follows an open quote is a part of its string, so a client could make our own words its own. */
+static bool is_fit(const struct http1_field *field)
+{
+	return !is_named(field, "Forwarded") || quotes_end(field->value);
+}
+
 /* Begins a list field with what the head already has of it. Returns whether that was anything. */
 static bool put_list(struct output *output, const struct http1_head *head, const char *name)
 {
@@ -33,7 +53,7 @@ static bool put_list(struct output *output, const struct http1_head *head, const
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->field[i];
 
-		if (!is_named(field, name) || http1_is_hop_by_hop(head, field) || field->value.length == 0)
+		if (!is_named(field, name) || http1_is_hop_by_hop(head, field) || field->value.length == 0 || !is_fit(field))
 			continue;
 		if (any)
 			PUT(output, ", ");

@@ -79,16 +79,40 @@ void tailor_accesslog_add(struct tailor_accesslog *log, const struct tailor_reco
 	log->end += length;
 }
 
-/* The old file gets the rest of a line that it has begun; the new one is not to begin in the middle of one. */
+/*
+ * The old file gets the rest of a line that it has begun: the new one is not to begin in the middle of one. What the old one does
+ * not take, since its disk is full or its reader has gone, is lost: opening anew is the way out of just that. Returns -EAGAIN
+ * while a reader is only slow.
+ */
+static int end_line(struct tailor_accesslog *log)
+{
+	while (log->cut) {
+		const char *rest = log->waiting + log->begin;
+		size_t length = (size_t)((const char *)memchr(rest, '\n', log->end - log->begin) - rest) + 1;
+		ssize_t written = write(log->fd, rest, length);
+
+		if (written < 0 && errno == EINTR)
+			continue;
+		if (written < 0 && errno == EAGAIN)
+			return -EAGAIN;
+		if (written < 0)
+			atomic_fetch_add_explicit(&log->lost, 1, memory_order_relaxed);
+		log->begin += written < 0 ? length : (size_t)written;
+		log->cut = written >= 0 && (size_t)written < length;
+	}
+	return 0;
+}
+
 static int reopen(struct tailor_accesslog *log)
 {
-	int fd;
+	int fd = open_file(log->path);
 
-	if (log->cut)
-		return 0;
-	fd = open_file(log->path);
 	if (fd < 0)
 		return fd; /* the old file is better than none */
+	if (end_line(log) != 0) {
+		close(fd);
+		return 0;
+	}
 	atomic_store_explicit(&log->reopen, false, memory_order_relaxed);
 	close(log->fd);
 	log->fd = fd;

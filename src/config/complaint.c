@@ -33,8 +33,6 @@ static const char *wanted_instead(const struct file_problem *problem, const char
 	} table[] = {
 		{"Unknown flag: ", NULL},
 		{"Invalid ENUM value: ", NULL},
-		{"Invalid UINT value: ", "is not a whole number from 0 to 4294967295"},
-		{"Invalid uint64_t value: ", "is not a whole number from 0 to 4294967295"},
 		{"Expecting FLAGS", "is not a list; write it in brackets, like [GET, HEAD], or [] for none"},
 		{"Expecting SEQUENCE", "is not a list; write it in brackets or with a dash before each item"},
 		{"Expecting MAPPING", "is not a section; write {KEY: VALUE} or indented lines; the README lists the keys"},

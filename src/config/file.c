@@ -16,7 +16,6 @@
 
 #define TEXT(name, structure) CYAML_FIELD_STRING_PTR(#name, OPTIONAL, structure, name, 0, TEXT_MAX)
 #define REQUIRED_TEXT(name, structure) CYAML_FIELD_STRING_PTR(#name, CYAML_FLAG_POINTER, structure, name, 0, TEXT_MAX)
-#define NUMBER(name, structure) CYAML_FIELD_UINT_PTR(#name, OPTIONAL, structure, name)
 #define SECTION(name) CYAML_FIELD_MAPPING_PTR(#name, OPTIONAL, struct file_config, name, name##_fields)
 
 static const cyaml_strval_t failover_causes[] = {{"gc", 1}};
@@ -49,7 +48,7 @@ static const cyaml_schema_value_t server_value = {
 
 static const cyaml_schema_field_t slow_fields[] = {
 	TEXT(threshold, struct file_slow),
-	NUMBER(baseline_one_in, struct file_slow),
+	TEXT(baseline_one_in, struct file_slow),
 	CYAML_FIELD_END,
 };
 
@@ -69,7 +68,7 @@ static const cyaml_schema_field_t timelines_fields[] = {
 
 static const cyaml_schema_field_t priority_fields[] = {
 	TEXT(nice, struct file_priority), /* a number with a sign */
-	NUMBER(fifo, struct file_priority),
+	TEXT(fifo, struct file_priority),
 	TEXT(busy_poll, struct file_priority),
 	CYAML_FIELD_END,
 };
@@ -106,11 +105,11 @@ static const cyaml_schema_field_t timeouts_fields[] = {
 };
 
 static const cyaml_schema_field_t limits_fields[] = {
-	NUMBER(connections, struct file_limits),
-	NUMBER(per_address, struct file_limits),
-	NUMBER(in_flight, struct file_limits),
-	NUMBER(queue, struct file_limits),
-	NUMBER(fields, struct file_limits),
+	TEXT(connections, struct file_limits),
+	TEXT(per_address, struct file_limits),
+	TEXT(in_flight, struct file_limits),
+	TEXT(queue, struct file_limits),
+	TEXT(fields, struct file_limits),
 	TEXT(head_size, struct file_limits),
 	TEXT(body_size, struct file_limits),
 	TEXT(replay_buffer, struct file_limits),
@@ -132,7 +131,7 @@ static const cyaml_schema_value_t upgrade_value = {
 static const cyaml_schema_field_t trace_fields[] = {
 	CYAML_FIELD_ENUM_PTR("kernel", OPTIONAL | CYAML_FLAG_STRICT, struct file_trace, kernel, trace_modes,
                              CYAML_ARRAY_LEN(trace_modes)),
-	NUMBER(events_per_cpu, struct file_trace),
+	TEXT(events_per_cpu, struct file_trace),
 	CYAML_FIELD_END,
 };
 

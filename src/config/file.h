@@ -15,7 +15,7 @@ struct file_server {
 
 struct file_slow {
 	char *threshold;
-	uint32_t *baseline_one_in;
+	char *baseline_one_in;
 };
 
 struct file_failover {
@@ -30,7 +30,7 @@ struct file_timelines {
 
 struct file_priority {
 	char *nice;
-	uint32_t *fifo;
+	char *fifo;
 	char *busy_poll;
 };
 
@@ -61,11 +61,11 @@ struct file_timeouts {
 };
 
 struct file_limits {
-	uint32_t *connections;
-	uint32_t *per_address;
-	uint32_t *in_flight;
-	uint32_t *queue;
-	uint32_t *fields;
+	char *connections;
+	char *per_address;
+	char *in_flight;
+	char *queue;
+	char *fields;
 	char *head_size;
 	char *body_size;
 	char *replay_buffer;
@@ -80,7 +80,7 @@ struct file_forwarded {
 
 struct file_trace {
 	int *kernel; /* enum tailor_config_trace */
-	uint32_t *events_per_cpu;
+	char *events_per_cpu;
 };
 
 struct file_config {

@@ -38,19 +38,20 @@ void take_size(struct validation *validation, const char *path, const char *text
 		*value = bytes;
 }
 
-void take_number(struct validation *validation, const char *path, const uint32_t *number, uint32_t min, uint32_t max, uint32_t *value)
+void take_number(struct validation *validation, const char *path, const char *text, uint32_t min, uint32_t max, uint32_t *value)
 {
-	const char *text = config_lines_text(validation->lines, path);
+	uint64_t number;
+	int error;
 
-	if (!number)
+	if (!text)
 		return;
-	/* libcyaml stops at the point of 2.5. */
-	if (text && text[strspn(text, "0123456789")])
+	error = tailor_parse_number(text, min, max, &number);
+	if (error == -ERANGE)
+		complain(validation, path, "%s: %s is out of range; from %u to %u", path, text, min, max);
+	else if (error)
 		complain(validation, path, "%s: \"%s\" is not a whole number from %u to %u", path, text, min, max);
-	else if (*number < min || *number > max)
-		complain(validation, path, "%s: %u is out of range; from %u to %u", path, *number, min, max);
 	else
-		*value = *number;
+		*value = (uint32_t)number;
 }
 
 void take_flag(struct validation *validation, const char *path, const char *text, bool *value)

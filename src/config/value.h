@@ -20,7 +20,7 @@ void take_duration(struct validation *validation, const char *path, const char *
 void take_size(struct validation *validation, const char *path, const char *text, uint64_t min, uint64_t max, uint64_t *value);
 
 /* A whole number from min to max. */
-void take_number(struct validation *validation, const char *path, const uint32_t *number, uint32_t min, uint32_t max, uint32_t *value);
+void take_number(struct validation *validation, const char *path, const char *text, uint32_t min, uint32_t max, uint32_t *value);
 
 /* `true` or `false`. */
 void take_flag(struct validation *validation, const char *path, const char *text, bool *value);

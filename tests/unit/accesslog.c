@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <tailor/event.h>
 #include <time.h>
@@ -147,6 +149,40 @@ static void a_renamed_log_is_opened_anew(void **state)
 	unlink(path);
 }
 
+static void a_line_that_its_file_cannot_end_is_lost_when_the_log_is_opened_anew(void **state)
+{
+	struct tailor_record record = moved_request();
+	char line[TAILOR_ACCESSLOG_LINE_BYTES], old[80];
+	size_t length = tailor_accesslog_format_text(&record, WALL_NS, line, sizeof(line));
+	struct rlimit before, full;
+	struct stat written;
+	struct tailor_accesslog *log;
+
+	(void)state;
+	snprintf(old, sizeof(old), "%s.1", path);
+	assert_int_equal(tailor_accesslog_open(path, TAILOR_ACCESSLOG_TEXT, &log), 0);
+	/* As on a full disk: there is room for one line and a bit. */
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	full = (struct rlimit){.rlim_cur = length + 10, .rlim_max = before.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &full), 0);
+	tailor_accesslog_add(log, &record, WALL_NS);
+	tailor_accesslog_add(log, &record, WALL_NS);
+	assert_int_equal(tailor_accesslog_flush(log), -EFBIG);
+	assert_int_equal(rename(path, old), 0);
+	tailor_accesslog_reopen(log);
+	tailor_accesslog_add(log, &record, WALL_NS);
+	assert_int_equal(tailor_accesslog_flush(log), 0);
+	assert_int_equal(tailor_accesslog_lost(log), 1);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	tailor_accesslog_close(log);
+	assert_int_equal(lines_in(path), 1);
+	assert_int_equal(stat(path, &written), 0);
+	assert_int_equal(written.st_size, length);
+	unlink(path);
+	unlink(old);
+}
+
 static void lines_that_nobody_takes_wait_in_bounded_memory_and_are_then_counted(void **state)
 {
 	struct tailor_record record = moved_request();
@@ -188,6 +224,7 @@ int main(void)
 		cmocka_unit_test(a_request_without_a_head_or_an_answer_says_so),
 		cmocka_unit_test(a_json_line_is_one_object),
 		cmocka_unit_test(a_renamed_log_is_opened_anew),
+		cmocka_unit_test(a_line_that_its_file_cannot_end_is_lost_when_the_log_is_opened_anew),
 		cmocka_unit_test(lines_that_nobody_takes_wait_in_bounded_memory_and_are_then_counted),
 	};
 

@@ -52,6 +52,29 @@ static void addresses_are_told_as_each_field_has_them(void **state)
 	                    "X-Forwarded-Proto: http\r\nX-Forwarded-Host: a\r\nForwarded: for=unknown;host=a;proto=http\r\n");
 }
 
+/* Behind an open quote the proxy's own element would be part of a string, and the client's word the only one (RFC 7239, 4 and 8.1). */
+static void a_client_cannot_hide_what_is_added_in_a_quote(void **state)
+{
+	static const struct {
+		const char *theirs, *told;
+	} cases[] = {
+		{"for=\"_x, y\"", "for=\"_x, y\", for=192.0.2.7;host=a;proto=http"},
+		{"for=\"a\\\"b\"", "for=\"a\\\"b\", for=192.0.2.7;host=a;proto=http"},
+		{"for=203.0.113.9, for=\"", "for=192.0.2.7;host=a;proto=http"},
+		{"for=\"_x\\\"", "for=192.0.2.7;host=a;proto=http"},
+		{"for=\"\r\nForwarded: \"", "for=192.0.2.7;host=a;proto=http"},
+		{"for=\"\r\nForwarded: for=198.51.100.1", "for=198.51.100.1, for=192.0.2.7;host=a;proto=http"},
+	};
+	char host[200], wanted[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		snprintf(host, sizeof(host), "a\r\nForwarded: %s", cases[i].theirs);
+		snprintf(wanted, sizeof(wanted), "Forwarded: %s\r\n", cases[i].told);
+		assert_string_equal(told("192.0.2.7:1", host, false, true), wanted);
+	}
+}
+
 static void what_is_added_keeps_to_its_bound(void **state)
 {
 	char host[256];
@@ -83,6 +106,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(addresses_are_told_as_each_field_has_them),
+		cmocka_unit_test(a_client_cannot_hide_what_is_added_in_a_quote),
 		cmocka_unit_test(what_is_added_keeps_to_its_bound),
 		cmocka_unit_test(a_date_is_in_the_form_of_http),
 	};
