@@ -164,17 +164,24 @@ char *client_out(struct worker *worker, struct client *client)
 	return client->out;
 }
 
-static void parse(struct worker *worker, struct client *client)
+/* A head that takes no time to be parsed that would show in a timeline. */
+#define SHORT_HEAD_BYTES 1024
+
+/* `now_ns`: the clock has just been read, 0: it has not. */
+static void parse(struct worker *worker, struct client *client, uint64_t now_ns)
 {
 	int ret = http1_parse_request(client->in.data + client->in.start, input_length(&client->in), &worker->limits,
 	                              &client->search, &worker->head);
 
 	if (ret > 0) {
 		timeouts_wait(worker, client, UINT64_MAX);
-		record_step_begin(worker);
+		record_step_begin(worker, worker->head.head_bytes <= SHORT_HEAD_BYTES ? now_ns : 0);
 		exchange_start(worker, client);
 		record_step_end(worker);
-	} else if (ret < 0) {
+		return;
+	}
+	exchange_tell_begin(worker, client);
+	if (ret < 0) {
 		client->exchange.method = worker->head.method_known;
 		exchange_refuse(worker, client, (unsigned int)-ret,
 		                ret == -414 || ret == -431 ? TAILOR_REFUSED_HEAD : TAILOR_REFUSED_MALFORMED);
@@ -206,8 +213,11 @@ static void note_early_bytes(struct client *client, uint64_t read_ns)
 		client->early_ns = read_ns;
 }
 
-static void begin_request(struct worker *worker, struct client *client, uint64_t read_ns)
+/* `early_ns`: when its first byte was read, 0: just now. */
+static void begin_request(struct worker *worker, struct client *client, uint64_t early_ns)
 {
+	uint64_t now_ns = early_ns ? 0 : tailor_clock_ns(), read_ns = early_ns ? early_ns : now_ns;
+
 	client->state = CLIENT_HEAD;
 	client->fresh = false;
 	client->early_ns = 0;
@@ -215,7 +225,7 @@ static void begin_request(struct worker *worker, struct client *client, uint64_t
 	exchange_begin(worker, client, read_ns);
 	/* For the whole head: a byte now and then would hold the connection for ever. */
 	timeouts_wait(worker, client, worker->options->head_timeout_ns);
-	parse(worker, client);
+	parse(worker, client, now_ns);
 	note_early_bytes(client, read_ns);
 }
 
@@ -273,7 +283,7 @@ void client_answered(struct worker *worker, struct client *client)
 	client->state = CLIENT_IDLE;
 	(void)input_gather(worker, &client->in);
 	if (next_has_begun(client)) {
-		begin_request(worker, client, client->early_ns ? client->early_ns : tailor_clock_ns());
+		begin_request(worker, client, client->early_ns);
 	} else if (client->eof) {
 		client_close(worker, client);
 	} else {
@@ -311,12 +321,12 @@ static void received(struct worker *worker, struct client *client, int result)
 	switch (client->state) {
 	case CLIENT_IDLE:
 		if (next_has_begun(client))
-			begin_request(worker, client, tailor_clock_ns());
+			begin_request(worker, client, 0);
 		else
 			client_receive(worker, client);
 		break;
 	case CLIENT_HEAD:
-		parse(worker, client);
+		parse(worker, client, 0);
 		note_early_bytes(client, worker->now_ns);
 		break;
 	case CLIENT_EXCHANGE:

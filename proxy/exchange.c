@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -19,7 +20,7 @@
 
 void exchange_clear(struct exchange *exchange)
 {
-	memset(exchange, 0, sizeof(*exchange));
+	memset(exchange, 0, offsetof(struct exchange, attempt));
 	exchange->winner = -1;
 	exchange->deadline_ns = UINT64_MAX;
 }
@@ -27,19 +28,30 @@ void exchange_clear(struct exchange *exchange)
 void exchange_begin(struct worker *worker, struct client *client, uint64_t read_ns)
 {
 	struct exchange *exchange = &client->exchange;
-	const uint64_t arg[3] = {client->port, client->ip, 0};
 
 	exchange_clear(exchange);
 	exchange->id = trace_next_id(&worker->trace);
 	if (worker->options->request_timeout_ns)
 		exchange->deadline_ns = read_ns + worker->options->request_timeout_ns;
 	client->search = (struct http1_search){0};
-	record_at(worker, read_ns, TAILOR_EVENT_REQUEST_BEGIN, exchange->id, 0, arg, NULL, 0);
+	exchange->begin_ns = read_ns;
 }
 
-static void record_parsed(struct worker *worker, const struct exchange *exchange, const struct http1_head *head)
+void exchange_tell_begin(struct worker *worker, struct client *client)
 {
-	const uint64_t arg[3] = {head->minor, 0, 0};
+	struct exchange *exchange = &client->exchange;
+	const uint64_t arg[3] = {client->port, client->ip, 0};
+
+	if (exchange->begin_ns)
+		record_at(worker, exchange->begin_ns, TAILOR_EVENT_REQUEST_BEGIN, exchange->id, 0, arg, NULL, 0);
+	exchange->begin_ns = 0;
+}
+
+static void record_parsed(struct worker *worker, struct client *client, const struct http1_head *head)
+{
+	struct exchange *exchange = &client->exchange;
+	uint64_t begin_ns = exchange->begin_ns;
+	const uint64_t arg[3] = {head->minor, begin_ns, begin_ns ? TAILOR_CLIENT(client->port, client->ip) : 0};
 	char text[TAILOR_TEXT_BYTES * TAILOR_TEXTS_MAX];
 	size_t length = head->method.length < sizeof(text) - 1 ? head->method.length : sizeof(text) - 1;
 	size_t room;
@@ -50,6 +62,7 @@ static void record_parsed(struct worker *worker, const struct exchange *exchange
 	if (head->target.length < room)
 		room = head->target.length;
 	memcpy(text + length, head->target.data, room);
+	exchange->begin_ns = 0;
 	record_at(worker, record_ns(worker), TAILOR_EVENT_REQUEST_PARSED, exchange->id, 0, arg, text, length + room);
 }
 
@@ -119,7 +132,7 @@ void exchange_start(struct worker *worker, struct client *client)
 	unsigned int status;
 	int length;
 
-	record_parsed(worker, exchange, head);
+	record_parsed(worker, client, head);
 	client->state = CLIENT_EXCHANGE;
 	client->in.start += (uint32_t)head->head_bytes;
 	exchange->method = head->method_known;

@@ -8,8 +8,11 @@
 /* An exchange before its beginning. */
 void exchange_clear(struct exchange *exchange);
 
-/* A request's first byte was read at read_ns: gives it an id and writes REQUEST_BEGIN. */
+/* A request's first byte was read at read_ns: gives it an id. */
 void exchange_begin(struct worker *worker, struct client *client, uint64_t read_ns);
+
+/* Its head was not there at once: writes REQUEST_BEGIN, unless that was done. */
+void exchange_tell_begin(struct worker *worker, struct client *client);
 
 /* Its head has been parsed into worker->head. */
 void exchange_start(struct worker *worker, struct client *client);

@@ -5,6 +5,14 @@
 
 #include "proxy/worker.h"
 
+/* In struct told. */
+#define RECORD_RESPONSE_BEGIN 1
+#define RECORD_RESPONSE_END 2
+#define RECORD_REPLY_BEGIN 4
+
+/* Writes what is told, if anything. */
+void record_told(struct worker *worker);
+
 static inline void record_at(struct worker *worker, uint64_t time_ns, enum tailor_event_kind kind, uint64_t request,
                              uint32_t extra, const uint64_t arg[3], const char *text, size_t text_length)
 {
@@ -18,6 +26,8 @@ static inline void record_at(struct worker *worker, uint64_t time_ns, enum tailo
 	        .arg = {arg[0], arg[1], arg[2]},
 	};
 
+	if (worker->told.what)
+		record_told(worker);
 	tailor_channel_write_alone(&worker->options->channels[worker->index], &event, text, text_length);
 }
 
@@ -41,14 +51,19 @@ static inline void record(struct worker *worker, enum tailor_event_kind kind, co
 /*
  * Until record_step_end(), all that is recorded happens now: events of one step are less than the time apart that their
  * clock readings would take to matter. Only around what handles one connection's bytes and neither sleeps nor loops over others.
+ * `now_ns`: the clock, if it has just been read; else 0.
  */
-static inline void record_step_begin(struct worker *worker)
+static inline void record_step_begin(struct worker *worker, uint64_t now_ns)
 {
-	worker->step_ns = tailor_clock_ns();
+	if (worker->told.what)
+		record_told(worker);
+	worker->step_ns = now_ns ? now_ns : tailor_clock_ns();
 }
 
 static inline void record_step_end(struct worker *worker)
 {
+	if (worker->told.what)
+		record_told(worker);
 	worker->step_ns = 0;
 }
 
@@ -63,5 +78,12 @@ static inline void record_attempt(struct worker *worker, enum tailor_event_kind 
 {
 	record(worker, kind, exchange, record_attempt_number(exchange, index), exchange->attempt[index].port, arg1, 0);
 }
+
+/*
+ * The beginning or the end of an attempt's response, and the beginning of the reply that it makes possible. In a step they wait for
+ * each other: of a response that came in one piece, one event tells all three.
+ */
+void record_response(struct worker *worker, uint8_t what, const struct exchange *exchange, unsigned int index);
+void record_reply(struct worker *worker, const struct exchange *exchange);
 
 #endif /* TAILOR_PROXY_RECORD_H */

@@ -41,8 +41,7 @@ static void complete(struct worker *worker, struct upstream *upstream)
 	judge_reuse(upstream, exchange);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
 	count(&worker->counters.server[upstream->server].responses);
-	record_attempt(worker, TAILOR_EVENT_RESPONSE_END, exchange, upstream->attempt,
-	               exchange->attempt[upstream->attempt].response_bytes);
+	record_response(worker, RECORD_RESPONSE_END, exchange, upstream->attempt);
 }
 
 /* Finds how much of what was received belongs to the body. Returns false when it is malformed. */
@@ -235,10 +234,10 @@ void response_received(struct worker *worker, struct upstream *upstream, uint32_
 	struct exchange *exchange = &upstream->client->exchange;
 	struct attempt *attempt = &exchange->attempt[upstream->attempt];
 
-	record_step_begin(worker);
+	record_step_begin(worker, 0);
 	if (!attempt->response_begun) {
 		attempt->response_begun = true;
-		record_attempt(worker, TAILOR_EVENT_RESPONSE_BEGIN, exchange, upstream->attempt, 0);
+		record_response(worker, RECORD_RESPONSE_BEGIN, exchange, upstream->attempt);
 	}
 	attempt->response_bytes += bytes;
 	if (exchange->winner < 0)
@@ -341,7 +340,7 @@ static void submit(struct worker *worker, struct client *client, const char *dat
 
 	if (!exchange->reply_begun && (exchange->refused || exchange->winner >= 0)) {
 		exchange->reply_begun = true;
-		record(worker, TAILOR_EVENT_REPLY_BEGIN, exchange, 0, 0, 0, 0);
+		record_reply(worker, exchange);
 	}
 	timeouts_wait(worker, client, worker->options->body_timeout_ns);
 	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, 0,

@@ -58,8 +58,7 @@ void tunnel_begin(struct worker *worker, struct upstream *upstream)
 	/* It has answered the request. */
 	exchange_leave_place(worker, &exchange->attempt[upstream->attempt]);
 	count(&worker->counters.server[upstream->server].responses);
-	record_attempt(worker, TAILOR_EVENT_RESPONSE_END, exchange, upstream->attempt,
-	               exchange->attempt[upstream->attempt].response_bytes);
+	record_response(worker, RECORD_RESPONSE_END, exchange, upstream->attempt);
 }
 
 /* All that the server will ever send has been taken by the client. */

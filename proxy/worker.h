@@ -144,8 +144,7 @@ struct exchange {
 	uint64_t queued_until_ns;
 	uint16_t queued_reason; /* of the attempt that will follow: enum tailor_failover_reason */
 	bool queued_fresh;      /* that wants a new connection */
-	/* attempts */
-	struct attempt attempt[TAILOR_ATTEMPTS_MAX];
+	/* attempts, see below */
 	uint8_t attempts;
 	int8_t winner; /* -1: none */
 	bool retried;
@@ -173,6 +172,9 @@ struct exchange {
 	uint32_t out_end;
 	struct upstream *direct; /* the send under way reads this upstream's buffer */
 	uint64_t reply_bytes;
+	uint64_t begin_ns; /* REQUEST_BEGIN is still to be written */
+	/* Last, since it is not cleared for each request: each attempt is, when it begins. */
+	struct attempt attempt[TAILOR_ATTEMPTS_MAX];
 };
 
 enum client_state {
@@ -205,6 +207,15 @@ struct client {
 	char *replay;  /* instead, when it is longer; see replay.h */
 	char *out;     /* heads, reframed and small bodies for the client */
 	struct exchange exchange;
+};
+
+/* What has happened to a response in a step and is not written yet, see record.h. */
+struct told {
+	uint64_t request;
+	uint64_t bytes;
+	uint32_t attempt; /* as in events; not of the reply */
+	uint16_t port;
+	uint8_t what; /* RECORD_..., 0: nothing */
 };
 
 struct addresses;
@@ -280,6 +291,7 @@ struct worker {
 	uint64_t now_ns; /* of this turn of the loop; for deadlines, not for events */
 	uint64_t turn;    /* of the loop: what is queued in one goes to the kernel with the next */
 	uint64_t step_ns; /* what events recorded now have as their time (record.h); 0: what the clock says */
+	struct told told;
 	uint32_t pid, tid;
 	unsigned int index;
 	struct wheel wheel;

@@ -78,7 +78,9 @@ enum tailor_event_kind {
 	/* First byte of a request read from the client. pid/tid: the worker. arg[0]: client port, arg[1]: client
 	 * IPv4 address (host order), 0 for others. */
 	TAILOR_EVENT_REQUEST_BEGIN = 64,
-	/* Its head was parsed. arg[0]: minor version of HTTP/1. text: "METHOD TARGET", cut where too long. */
+	/* Its head was parsed. arg[0]: minor version of HTTP/1. text: "METHOD TARGET", cut where too long. arg[1]: 0; or, where the whole
+	 * head was there at once, the time of the REQUEST_BEGIN that this event then stands for, too: the request's first one.
+	 * arg[2] is then TAILOR_CLIENT of its arguments. A short head's two times are the same. */
 	TAILOR_EVENT_REQUEST_PARSED = 65,
 	/* An attempt was given to a server to which a connection must be made. extra: TAILOR_ATTEMPT(number, server, failover
 	 * reason). arg[0]: the attempt's upstream local port, 0 while connecting. Attempt 0 is the first. */
@@ -91,7 +93,8 @@ enum tailor_event_kind {
 	TAILOR_EVENT_ATTEMPT_SENT = 68,
 	/* The first byte of the attempt's response was read. extra, arg[0] as above. */
 	TAILOR_EVENT_RESPONSE_BEGIN = 69,
-	/* The last byte of the attempt's response was read; what was read at once has the same time as its RESPONSE_BEGIN. extra, arg[0] as above, arg[1]: bytes of the whole response. */
+	/* The last byte of the attempt's response was read; what was read at once has the same time as its RESPONSE_BEGIN. extra,
+	 * arg[0] as above, arg[1]: bytes of the whole response, arg[2]: TAILOR_RESPONSE_...: the events that this one stands for, too. */
 	TAILOR_EVENT_RESPONSE_END = 70,
 	/* The attempt was given up. extra, arg[0] as above, arg[1]: enum tailor_attempt_end. */
 	TAILOR_EVENT_ATTEMPT_END = 71,
@@ -130,6 +133,15 @@ enum tailor_event_kind {
 #define TAILOR_ATTEMPT_SERVER(attempt) ((uint8_t)((attempt) >> 16))
 #define TAILOR_ATTEMPT_REASON(attempt) ((uint16_t)(attempt))
 #define TAILOR_ATTEMPT_NONE TAILOR_ATTEMPT(UINT8_MAX, 0, 0)
+
+/* In arg[2] of RESPONSE_END: neither event is written then, and both have its time. */
+#define TAILOR_RESPONSE_BEGAN 1   /* RESPONSE_BEGIN */
+#define TAILOR_RESPONSE_REPLIED 2 /* REPLY_BEGIN */
+
+/* A client's port and IPv4 address, as in REQUEST_BEGIN. */
+#define TAILOR_CLIENT(port, ip) (((uint64_t)(uint16_t)(port) << 32) | (uint32_t)(ip))
+#define TAILOR_CLIENT_PORT(client) ((uint16_t)((client) >> 32))
+#define TAILOR_CLIENT_IP(client) ((uint32_t)(client))
 
 /* The state a task was in when it lost its CPU; the kernel's __state folded to what attribution needs. */
 enum tailor_task_state {

@@ -106,7 +106,7 @@ static void forget_oldest(struct tailor_requests *requests)
 		forget(requests, oldest);
 }
 
-static struct tailor_record *begin(struct tailor_requests *requests, const struct tailor_event *event)
+static void begin(struct tailor_requests *requests, const struct tailor_event *event, uint64_t begin_ns, uint32_t client_ip)
 {
 	struct tailor_record *record;
 
@@ -117,12 +117,11 @@ static struct tailor_record *begin(struct tailor_requests *requests, const struc
 		requests->used++;
 	memset(record, 0, sizeof(*record));
 	record->request.id = event->request;
-	record->request.begin_ns = event->time_ns;
+	record->request.begin_ns = begin_ns;
 	record->worker_pid = event->pid;
 	record->worker_tid = event->tid;
-	record->client_ip = (uint32_t)event->arg[1];
+	record->client_ip = client_ip;
 	record->answered = -1;
-	return record;
 }
 
 /* The attempt that the event is about; NULL when the number is beyond what a record holds. */
@@ -154,7 +153,11 @@ static void apply_to_attempt(struct tailor_attempt *attempt, const struct tailor
 		break;
 	case TAILOR_EVENT_ATTEMPT_SENT: attempt->sent_ns = event->time_ns; break;
 	case TAILOR_EVENT_RESPONSE_BEGIN: attempt->response_begin_ns = event->time_ns; break;
-	case TAILOR_EVENT_RESPONSE_END: attempt->response_end_ns = event->time_ns; break;
+	case TAILOR_EVENT_RESPONSE_END:
+		attempt->response_end_ns = event->time_ns;
+		if (event->arg[2] & TAILOR_RESPONSE_BEGAN)
+			attempt->response_begin_ns = event->time_ns;
+		break;
 	case TAILOR_EVENT_ATTEMPT_END:
 		attempt->end_ns = event->time_ns;
 		attempt->end = (uint8_t)event->arg[1];
@@ -189,9 +192,11 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 	if (event->request == 0)
 		return NULL;
 	if (event->kind == TAILOR_EVENT_REQUEST_BEGIN) {
-		begin(requests, event);
+		begin(requests, event, event->time_ns, (uint32_t)event->arg[1]);
 		return NULL;
 	}
+	if (event->kind == TAILOR_EVENT_REQUEST_PARSED && event->arg[1])
+		begin(requests, event, event->arg[1], TAILOR_CLIENT_IP(event->arg[2]));
 	record = find(requests, event->request);
 	if (record->request.id == 0)
 		return NULL; /* its beginning was lost */
@@ -205,6 +210,8 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 	case TAILOR_EVENT_REPLY_BEGIN: record->reply_begin_ns = event->time_ns; break;
 	case TAILOR_EVENT_REQUEST_END: end(record, event); return record;
 	default:
+		if (event->kind == TAILOR_EVENT_RESPONSE_END && (event->arg[2] & TAILOR_RESPONSE_REPLIED))
+			record->reply_begin_ns = event->time_ns;
 		attempt = attempt_of(record, event);
 		if (attempt)
 			apply_to_attempt(attempt, event);

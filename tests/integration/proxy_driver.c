@@ -79,11 +79,38 @@ static void print_status(void)
 	printf("]}\n");
 }
 
-static void print_event(const struct tailor_event *event, const char *text)
+static void print_one(const struct tailor_event *event, const char *text)
 {
 	printf("%u %016" PRIx64 " %u %" PRIu64 " %u %u %" PRIu64 " %" PRIu64 " %" PRIu64 " %s\n", event->kind,
 	       event->request, event->extra, event->time_ns, event->pid, event->tid, event->arg[0], event->arg[1],
 	       event->arg[2], text);
+}
+
+/* Events that stand for others, too, as if those had been written. */
+static void print_event(const struct tailor_event *event, const char *text)
+{
+	struct tailor_event one = *event;
+
+	if (event->kind == TAILOR_EVENT_REQUEST_PARSED && event->arg[1]) {
+		one.kind = TAILOR_EVENT_REQUEST_BEGIN;
+		one.time_ns = event->arg[1];
+		one.arg[0] = TAILOR_CLIENT_PORT(event->arg[2]);
+		one.arg[1] = TAILOR_CLIENT_IP(event->arg[2]);
+		one.arg[2] = 0;
+		print_one(&one, "");
+	}
+	one = *event;
+	one.arg[2] = 0;
+	if (event->kind == TAILOR_EVENT_RESPONSE_END && (event->arg[2] & TAILOR_RESPONSE_BEGAN)) {
+		one.kind = TAILOR_EVENT_RESPONSE_BEGIN;
+		print_one(&one, "");
+	}
+	print_one(event, text);
+	if (event->kind == TAILOR_EVENT_RESPONSE_END && (event->arg[2] & TAILOR_RESPONSE_REPLIED)) {
+		one.kind = TAILOR_EVENT_REPLY_BEGIN;
+		one.extra = 0;
+		print_one(&one, "");
+	}
 }
 
 static void print_events(unsigned int worker)

@@ -185,6 +185,20 @@ static void attempt_began(struct record *record, const struct tailor_event *even
 	}
 }
 
+static void request_began(struct record *record, uint64_t time_ns)
+{
+	world_check(!record->began, "a request begins twice");
+	record->began = true;
+	record->began_ns = time_ns;
+	begun++;
+}
+
+static void reply_began(struct record *record)
+{
+	/* Until its end much may happen. */
+	record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
+}
+
 static void take_event(const struct tailor_event *event, const char *text)
 {
 	struct record *record = record_of(event->request);
@@ -192,15 +206,12 @@ static void take_event(const struct tailor_event *event, const char *text)
 
 	world_check(!record->ended, "an event of kind %u behind a request's end", event->kind);
 	switch (event->kind) {
-	case TAILOR_EVENT_REQUEST_BEGIN:
-		world_check(!record->began, "a request begins twice");
-		record->began = true;
-		record->began_ns = event->time_ns;
-		begun++;
-		break;
+	case TAILOR_EVENT_REQUEST_BEGIN: request_began(record, event->time_ns); break;
 	case TAILOR_EVENT_REQUEST_PARSED: {
 		const char *number = strstr(text, " /r/");
 
+		if (event->arg[1])
+			request_began(record, event->arg[1]);
 		record->request = number ? traffic_request((uint32_t)strtoul(number + 4, NULL, 10)) : NULL;
 		/* Nothing but a client's requests may be understood as one. */
 		world_check(record->request || strncmp(text, "CONNECT ", 8) == 0, "somebody asked \"%s\"", text);
@@ -217,11 +228,10 @@ static void take_event(const struct tailor_event *event, const char *text)
 		place(record, event, false);
 		world_check(++record->responses == 1, "a request has two responses");
 		responses[server]++;
+		if (event->arg[2] & TAILOR_RESPONSE_REPLIED)
+			reply_began(record);
 		break;
-	case TAILOR_EVENT_REPLY_BEGIN:
-		/* Until its end much may happen. */
-		record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
-		break;
+	case TAILOR_EVENT_REPLY_BEGIN: reply_began(record); break;
 	case TAILOR_EVENT_ATTEMPT_END:
 		place(record, event, false);
 		attempt_ended(record, event);

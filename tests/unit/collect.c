@@ -58,6 +58,18 @@ static void put_failed_over(struct ring *ring, uint64_t id, uint64_t start_ns)
 	put(ring, TAILOR_EVENT_REQUEST_END, id, start_ns + 24, 200, 777, TAILOR_REQUEST_END_DONE, second, NULL);
 }
 
+/* The same for one that came, and was answered, in one piece. */
+static void put_at_once(struct ring *ring, uint64_t id, uint64_t start_ns)
+{
+	uint32_t only = TAILOR_ATTEMPT(0, 0, TAILOR_FAILOVER_NONE);
+
+	put(ring, TAILOR_EVENT_REQUEST_PARSED, id, start_ns + 1, 0, 1, start_ns, TAILOR_CLIENT(5555, 0x7f000001), "GET /at-once");
+	put(ring, TAILOR_EVENT_ATTEMPT_SEND, id, start_ns + 1, only, 4001, 1, 0, NULL);
+	put(ring, TAILOR_EVENT_ATTEMPT_SENT, id, start_ns + 2, only, 4001, 0, 0, NULL);
+	put(ring, TAILOR_EVENT_RESPONSE_END, id, start_ns + 9, only, 4001, 77, TAILOR_RESPONSE_BEGAN | TAILOR_RESPONSE_REPLIED, NULL);
+	put(ring, TAILOR_EVENT_REQUEST_END, id, start_ns + 11, 200, 99, TAILOR_REQUEST_END_DONE, only, NULL);
+}
+
 struct seen {
 	size_t count;
 	struct tailor_record last;
@@ -70,6 +82,36 @@ static void see(void *context, size_t worker, const struct tailor_record *record
 	(void)worker;
 	seen->count++;
 	seen->last = *record;
+}
+
+static void events_that_stand_for_others_are_those_too(void **state)
+{
+	struct tailor_requests *requests;
+	struct seen seen = {0};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
+	put_at_once(&ring, 43, 1000);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	assert_int_equal(seen.count, 1);
+	assert_int_equal(seen.last.request.id, 43);
+	assert_int_equal(seen.last.request.begin_ns, 1000);
+	assert_int_equal(seen.last.client_ip, 0x7f000001);
+	assert_int_equal(seen.last.minor, 1);
+	assert_int_equal(seen.last.worker_pid, 10);
+	assert_int_equal(seen.last.worker_tid, 11);
+	assert_string_equal(seen.last.request.target, "GET /at-once");
+	assert_int_equal(seen.last.parsed_ns, 1001);
+	assert_int_equal(seen.last.attempts, 1);
+	assert_int_equal(seen.last.attempt[0].begin_ns, 1001);
+	assert_int_equal(seen.last.attempt[0].response_begin_ns, 1009);
+	assert_int_equal(seen.last.attempt[0].response_end_ns, 1009);
+	assert_int_equal(seen.last.reply_begin_ns, 1009);
+	assert_int_equal(seen.last.answered, 0);
+	assert_int_equal(seen.last.request.end_ns, 1011);
+	tailor_requests_close(requests);
 }
 
 static void a_request_is_put_together_from_its_events(void **state)
@@ -524,6 +566,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_request_is_put_together_from_its_events),
+		cmocka_unit_test(events_that_stand_for_others_are_those_too),
 		cmocka_unit_test(a_refused_request_was_answered_by_no_attempt),
 		cmocka_unit_test(requests_in_any_order_keep_apart),
 		cmocka_unit_test(an_overrun_channel_is_counted_and_half_requests_are_dropped),
