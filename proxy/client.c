@@ -143,6 +143,8 @@ void client_receive(struct worker *worker, struct client *client)
 		else
 			timeouts_wait(worker, client, worker->options->body_timeout_ns);
 	}
+	if (client->state == CLIENT_HEAD || expected)
+		client->in.own = true;
 	if (!client->eof)
 		(void)connection_receive(worker, connection, &client->in, expected);
 }
@@ -288,6 +290,7 @@ void client_answered(struct worker *worker, struct client *client)
 		client_close(worker, client);
 	} else {
 		timeouts_wait(worker, client, worker->options->keep_alive_timeout_ns);
+		client->in.own = false;
 		client_receive(worker, client);
 		if (worker->stopping && !worker->patient)
 			close_idle(worker, client);

@@ -39,7 +39,12 @@ struct input {
 	uint16_t first, last; /* the ring's buffers that wait behind data, in the order they came */
 	bool held;            /* the kernel sends from data: it must neither move nor go back */
 	bool filling;         /* the kernel receives into own memory, behind `end`: the same */
-	bool own;             /* receive into own memory, piece by piece: a long body, a flood, or the ring is out of buffers */
+	/*
+	 * Receive into own memory, piece by piece: a long body, a flood, the ring is out of buffers, or the rest of a message that has
+	 * begun. When bytes and a reset wake a multishot receive together, it tells the bytes and never the reset (Linux 6.18): nobody
+	 * may wait for the rest of a message by one.
+	 */
+	bool own;
 };
 
 /* No bytes, no memory. */

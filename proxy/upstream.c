@@ -200,6 +200,8 @@ void upstream_receive(struct worker *worker, struct upstream *upstream)
 		return;
 	if (upstream->client && upstream->client->exchange.response_complete)
 		return;
+	if (upstream->client && upstream->client->exchange.attempt[upstream->attempt].response_begun)
+		upstream->in.own = true;
 	if (!connection_receive(worker, &upstream->connection, &upstream->in, false))
 		/* The client is slow, not the server. */
 		wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
@@ -323,8 +325,10 @@ void upstream_complete(struct worker *worker, struct upstream *upstream, enum op
 		upstream->sending = NULL;
 		connection_unhold(worker, &sending->connection);
 		if (!upstream->connection.closing && result < 0) {
-			/* What the server has to say about it, or that it is gone, comes by the receive. */
+			/* What the server has to say about it, or that it is gone, comes by the receive; by one that surely tells. */
 			upstream->dirty = true;
+			upstream->in.own = true;
+			upstream_receive(worker, upstream);
 			/* Or has come, and the client may not be read from any more. */
 			if (upstream->client && upstream->client->exchange.server_ended)
 				tunnel_advance(worker, upstream->client);

@@ -203,13 +203,16 @@ void proxy_servers_refresh(struct proxy_run *run)
 		/* An agent may wait for just this server, whose listener has passed to its process. */
 		uint64_t again_ns = run->unmatched_count && !server->jvm ? LOOK_SOON_NS : LOOK_AGAIN_NS;
 		pid_t pid = 0;
+		int error;
 
 		if (server->pid && is_alive(server) && now_ns - server->looked_ns < again_ns)
 			continue;
 		server->looked_ns = now_ns;
-		if (tailor_process_listening(&run->config.server[i].address, &pid) != 0)
-			pid = 0;
-		follow(run, i, pid);
+		error = tailor_process_listening(&run->config.server[i].address, &pid);
+		/* Short of descriptors or memory, this process does not know; the server that it knew lives. */
+		if (error && error != -ESRCH && error != -EACCES && server->pid && is_alive(server))
+			continue;
+		follow(run, i, error ? 0 : pid);
 	}
 	match(run);
 }

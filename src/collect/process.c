@@ -64,13 +64,15 @@ static int parse_hex_address(const char *text, int is_ip6, uint8_t ret_ip[16])
 	return 0;
 }
 
-/* Improves *best by the listeners in one of the kernel's tables; a missing table (no IPv6) has none. */
-static void search_table(const char *path, int is_ip6, const uint8_t wanted[16], uint16_t port, struct listener *best)
+/* Improves *best by the listeners in one of the kernel's tables; a missing table (no IPv6) has none. Returns 0 or a negative errno. */
+static int search_table(const char *path, int is_ip6, const uint8_t wanted[16], uint16_t port, struct listener *best)
 {
 	cleanup_fclose FILE *file = fopen(path, "re");
 	char line[512];
 
-	while (file && fgets(line, sizeof(line), file)) {
+	if (!file)
+		return errno == ENOENT ? 0 : -errno;
+	while (fgets(line, sizeof(line), file)) {
 		char address[33];
 		unsigned int bound_port, state;
 		uint64_t inode;
@@ -86,9 +88,16 @@ static void search_table(const char *path, int is_ip6, const uint8_t wanted[16],
 		if (fit > best->fit)
 			*best = (struct listener){.fit = fit, .inode = inode};
 	}
+	return 0;
 }
 
-/* Is a descriptor of the process that socket, as far as this process may see? */
+/* Errors of this process's own, which say nothing about what it looks at. */
+static int is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOMEM || error == ENOBUFS;
+}
+
+/* Is a descriptor of the process that socket, as far as this process may see? Or a negative errno. */
 static int process_holds(const char *pid, const char *socket_link)
 {
 	char path[64];
@@ -97,6 +106,8 @@ static int process_holds(const char *pid, const char *socket_link)
 
 	snprintf(path, sizeof(path), "/proc/%.20s/fd", pid);
 	directory = opendir(path);
+	if (!directory && is_shortage(errno))
+		return -errno;
 	if (!directory)
 		return 0; /* not ours to look into, or it has just ended */
 	while ((entry = readdir(directory))) {
@@ -119,6 +130,7 @@ static int find_holder(uint64_t inode, pid_t *ret_pid)
 	char socket_link[64];
 	struct dirent *entry;
 	pid_t found = 0;
+	int holds;
 
 	if (!proc)
 		return -errno;
@@ -128,7 +140,10 @@ static int find_holder(uint64_t inode, pid_t *ret_pid)
 
 		if (!isdigit((unsigned char)entry->d_name[0]) || (found && pid > found))
 			continue;
-		if (process_holds(entry->d_name, socket_link))
+		holds = process_holds(entry->d_name, socket_link);
+		if (holds < 0)
+			return holds;
+		if (holds)
 			found = pid;
 	}
 	if (!found)
@@ -139,15 +154,17 @@ static int find_holder(uint64_t inode, pid_t *ret_pid)
 
 /*
  * Does this host have the address? The kernel binds to no other; without this, a wildcard listener would be taken for a server
- * on another host that has the same port.
+ * on another host that has the same port. Returns 0, -ESRCH if not, or what is short here.
  */
-static int is_own_address(const struct tailor_address *address)
+static int check_own_address(const struct tailor_address *address)
 {
 	struct sockaddr_storage any_port = address->storage;
 	cleanup_close int fd = socket(address->storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	((struct sockaddr_in *)&any_port)->sin_port = 0; /* sin6_port is at the same place */
-	return fd >= 0 && bind(fd, (struct sockaddr *)&any_port, address->length) == 0;
+	if (fd < 0)
+		return is_shortage(errno) ? -errno : -ESRCH;
+	return bind(fd, (struct sockaddr *)&any_port, address->length) == 0 ? 0 : -ESRCH;
 }
 
 int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid)
@@ -155,12 +172,19 @@ int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pi
 	uint16_t port = tailor_address_port(address);
 	struct listener best = {.fit = FIT_NONE};
 	uint8_t wanted[16];
+	int error;
 
-	if (port == 0 || !is_own_address(address))
+	if (port == 0)
 		return -ESRCH;
+	error = check_own_address(address);
+	if (error)
+		return error;
 	tailor_address_ip(address, wanted);
-	search_table("/proc/self/net/tcp", 0, wanted, port, &best);
-	search_table("/proc/self/net/tcp6", 1, wanted, port, &best);
+	error = search_table("/proc/self/net/tcp", 0, wanted, port, &best);
+	if (error == 0)
+		error = search_table("/proc/self/net/tcp6", 1, wanted, port, &best);
+	if (error)
+		return error;
 	return best.fit == FIT_NONE ? -ESRCH : find_holder(best.inode, ret_pid);
 }
 

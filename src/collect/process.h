@@ -10,7 +10,8 @@
 /*
  * Finds the process that listens on the TCP address (also by a wildcard listener on that port, IPv4 or
  * IPv6) in this network namespace. Returns 0 and *ret_pid; -ESRCH when nobody listens here (a remote
- * server, or one that is down); -EACCES when a listener exists but its process may not be looked into.
+ * server, or one that is down); -EACCES when a listener exists but its process may not be looked into; another negative errno
+ * when it could not be found out (-EMFILE, -ENFILE, -ENOMEM).
  * Walks /proc: milliseconds; not for the data path.
  */
 int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid);

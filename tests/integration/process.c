@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -186,6 +187,34 @@ static void a_server_elsewhere_is_not_the_local_process_with_the_same_port(void 
 	end(child);
 }
 
+static void without_a_free_descriptor_nobody_is_said_to_be_gone(void **state)
+{
+	struct rlimit before, none;
+	pid_t found = -1;
+	uint16_t port;
+	pid_t child = listen_in_child("127.0.0.1:0", 0, &port);
+	int error, next = dup(0);
+
+	(void)state;
+	assert_true(next >= 0);
+	close(next);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	/* One more room each time: whatever lacks its descriptor first. */
+	for (rlim_t room = 0; room < 3; room++) {
+		none = (struct rlimit){.rlim_cur = (rlim_t)next + room, .rlim_max = before.rlim_max};
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+		error = look_up("127.0.0.1:0", port, &found);
+		assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+		if (error != 0)
+			assert_int_equal(error, -EMFILE);
+		else
+			assert_int_equal(found, child);
+		if (room == 0)
+			assert_int_equal(error, -EMFILE);
+	}
+	end(child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +222,7 @@ int main(void)
 		cmocka_unit_test(another_address_or_family_is_nobody),
 		cmocka_unit_test(the_listener_that_fits_best_is_the_one_that_gets_the_connection),
 		cmocka_unit_test(every_thread_is_told_with_its_whole_name),
+		cmocka_unit_test(without_a_free_descriptor_nobody_is_said_to_be_gone),
 		cmocka_unit_test(a_server_elsewhere_is_not_the_local_process_with_the_same_port),
 	};
 

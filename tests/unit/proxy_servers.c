@@ -23,6 +23,7 @@ static struct {
 	pid_t traced[8];
 	size_t traced_count;
 	unsigned int said;
+	int shortage; /* what keeps this process from looking, 0: nothing */
 } world;
 
 void proxy_say(const char *format, ...)
@@ -33,6 +34,8 @@ void proxy_say(const char *format, ...)
 
 int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid)
 {
+	if (world.shortage)
+		return world.shortage;
 	*ret_pid = world.listening[tailor_address_port(address) - 9200];
 	return *ret_pid ? 0 : -ESRCH;
 }
@@ -250,12 +253,38 @@ static void the_agent_that_waited_longest_makes_room_for_new_ones(void **state)
 	reap(pid);
 }
 
+static void a_server_is_not_gone_because_nobody_could_look(void **state)
+{
+	pid_t pid = new_process();
+	struct proxy_run run;
+
+	(void)state;
+	run_open(&run);
+	world.listening[0] = pid;
+	proxy_servers_refresh(&run);
+	assert_int_equal(world.process[0], pid);
+	world.said = 0;
+	world.shortage = -EMFILE;
+	run.server[0].looked_ns = 0;
+	proxy_servers_refresh(&run);
+	assert_int_equal(world.process[0], pid);
+	assert_int_equal(world.said, 0);
+	/* That it has ended is known all the same. */
+	reap(pid);
+	run.server[0].looked_ns = 0;
+	proxy_servers_refresh(&run);
+	assert_int_equal(world.process[0], 0);
+	world.shortage = 0;
+	proxy_servers_release(&run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_agent_that_waits_for_minutes_is_still_given_to_its_server),
 		cmocka_unit_test(a_dead_server_that_is_not_reaped_is_left_for_its_successor_at_once),
 		cmocka_unit_test(pauses_of_a_process_that_lives_on_behind_its_successor_are_not_the_servers),
+		cmocka_unit_test(a_server_is_not_gone_because_nobody_could_look),
 		cmocka_unit_test(the_agent_that_waited_longest_makes_room_for_new_ones),
 	};
 
