@@ -27,16 +27,20 @@ enum tailor_event_kind {
 
 	/* sched_waking of a traced task (or sched_wakeup_new of a new one). pid/tid: the woken task. request: the
 	 * request the *waker* was bound to (0: none). arg[0]: waker's task, arg[1..2]: waker's comm; all 0 where no task
-	 * woke it but an interrupt: a timer, a device, the network (loopback too). May stand a few us before the
-	 * SWITCH_OUT of the sleep that it ends: the sleeper had said so but had not left its CPU yet. */
+	 * woke it but an interrupt: a timer, a device, the network (loopback too). extra:
+	 * TAILOR_WAKEUP_... bits. May stand a few us before the SWITCH_OUT of the sleep that it ends: the sleeper had said
+	 * so but had not left its CPU yet. */
 	TAILOR_EVENT_WAKEUP = 1,
 	/* A traced task got a CPU. pid/tid: that task, request: what it is bound to. arg[0]: task that had the CPU
-	 * before, arg[1..2]: its comm. */
+	 * before, arg[1..2]: its comm. Where nobody had it (tid 0) instead arg[1]: when the CPU left its idle state, arg[2]:
+	 * that state's number + 1 (the kernel's cpuidle order: higher is deeper); both 0 where not known. */
 	TAILOR_EVENT_SWITCH_IN = 2,
-	/* A traced task lost its CPU. pid/tid, request: as above. extra: enum tailor_task_state it left in.
-	 * arg[0]: task that took the CPU, arg[1..2]: its comm. */
+	/* A traced task lost its CPU. pid/tid, request: as above. extra: TAILOR_SWITCH(state it left in, system
+	 * call it was in). arg[0]: task that took the CPU, arg[1..2]: its comm. */
 	TAILOR_EVENT_SWITCH_OUT = 3,
-	/* A fault of a traced task in user mode, at its start. arg[0]: address, arg[1]: instruction, arg[2]: x86 error code. */
+	/* A fault of a traced task in user mode. arg[0]: address, arg[1]: instruction, arg[2]: x86 error code. Where fexit is
+	 * allowed: each, at its start. Elsewhere only one that sleeps, just before its SWITCH_OUT: the others are in
+	 * PAGE_FAULTS. */
 	TAILOR_EVENT_PAGE_FAULT = 4,
 	/* End of handle_mm_fault, only where fexit is allowed. arg[0]: address, arg[1]: duration in ns, extra: 1 = major. */
 	TAILOR_EVENT_PAGE_FAULT_END = 5,
@@ -46,7 +50,8 @@ enum tailor_event_kind {
 	TAILOR_EVENT_RECEIVE = 6,
 	/* A thread of a traced server wrote to a tagged connection; time is the end of the write.
 	 * request: of the connection's tag. extra: TAILOR_PORTS(local, remote) as the writer sees them,
-	 * arg[0]: TCP sequence of the first byte, arg[1]: bytes. */
+	 * arg[0]: TCP sequence of the first byte, arg[1]: bytes, arg[2]: TAILOR_UNSENT(why, bytes that TCP had not sent
+	 * then). */
 	TAILOR_EVENT_SYSCALL_WRITE = 7,
 	/* A segment of a tagged connection was handed to the network device. extra and arg[0], arg[1] as above
 	 * for the sending end. tid/pid: whatever task happened to run; do not attribute by it. */
@@ -55,9 +60,35 @@ enum tailor_event_kind {
 	 * bytes comes just before. */
 	TAILOR_EVENT_TCP_RETRANSMIT = 9,
 
+	/* A traced server's JVM began to bring its threads to a stop (USDT hs_private:safepoint__begin), and lets them go on
+	 * (hs_private:safepoint__end). pid/tid: the VM Thread. */
+	TAILOR_EVENT_SAFEPOINT_BEGIN = 10,
+	TAILOR_EVENT_SAFEPOINT_END = 11,
+	/* The VM Thread begins and has ended an operation (USDT hotspot:vmops__begin, vmops__end); within a safepoint all
+	 * threads have stopped by then. extra: 1 = it runs beside the threads, without a safepoint. text: HotSpot's name, for
+	 * example "G1CollectForAllocation", "PrintThreads". */
+	TAILOR_EVENT_VM_OPERATION_BEGIN = 12,
+	TAILOR_EVENT_VM_OPERATION_END = 13,
+	/* This CPU's timer came much too late: nothing that an interrupt could have interrupted ran on it from arg[0] on until this
+	 * event's time (the host had stopped the virtual CPU, or interrupts were off). arg[0]: when it was due; arg[1]: when it
+	 * had come the last time before that. */
+	TAILOR_EVENT_CPU_STALL = 14,
+	/* Interrupts kept a traced task from its CPU for a time worth telling. pid/tid: the task that they interrupted. extra:
+	 * TAILOR_INTERRUPT(soft, number). arg[0]: ns, until this event's time. Optional. */
+	TAILOR_EVENT_INTERRUPT = 15,
+	/* Page faults in a row of one thread that did not sleep, where fexit is refused; time is the last one's end. extra: how many.
+	 * arg[0]: the first one's start, arg[1]: ns in faults, each from its exception to the change of the process's resident memory
+	 * that it makes (a little less than it really takes); arg[2]: lowest address. */
+	TAILOR_EVENT_PAGE_FAULTS = 16,
+	/* Bytes came for a socket of a traced proxy, whose worker had been woken at least TAILOR_LATE_NS ago and still not
+	 * run: it sees them late. extra: TAILOR_PORTS(local, remote) as the proxy sees them. arg[0]: TCP sequence up to which bytes
+	 * are there. */
+	TAILOR_EVENT_ARRIVAL = 17,
+
 	/* --- JVM (jvmagent/) ------------------------------------------------------------------- */
 
-	/* A stop-the-world pause of the collector began (JVMTI GarbageCollectionStart). arg[0]: pauses so far. */
+	/* A stop-the-world pause of the collector began (JVMTI GarbageCollectionStart). arg[0]: pauses so far.
+	 * arg[1]: ns that the JVM's own counters say bringing the threads to a stop took, 0 unknown. */
 	TAILOR_EVENT_GC_START = 32,
 	/* It ended (GarbageCollectionFinish); the threads run again only after the safepoint ends. arg[0]: as in
 	 * GC_START, arg[1]: its start time. text: "COLLECTOR\tCAUSE", in words of the GC log, for example "Serial young\tAllocation Failure"; "unknown"
@@ -72,6 +103,17 @@ enum tailor_event_kind {
 	TAILOR_EVENT_THREAD_START = 36,
 	/* A Java thread ended. */
 	TAILOR_EVENT_THREAD_END = 37,
+	/* A virtual thread runs on this (carrier) thread from now on, and no longer. arg[0]: its number, given by the agent, never 0,
+	 * never given twice in a JVM. */
+	TAILOR_EVENT_VTHREAD_MOUNT = 38,
+	TAILOR_EVENT_VTHREAD_UNMOUNT = 39,
+	/* The application says that this thread works for `request` from now on (Tailor.begin), and no longer (Tailor.end).
+	 * arg[0]: number of the virtual thread that says so, 0: none. */
+	TAILOR_EVENT_APP_BEGIN = 40,
+	TAILOR_EVENT_APP_END = 41,
+	/* What the JVM's own counters say of the safepoints since the last such event, written some 20 ms after one. arg[0]: how many,
+	 * arg[1]: ns in them, arg[2]: ns until all threads had stopped. */
+	TAILOR_EVENT_SAFEPOINTS = 42,
 
 	/* --- proxy (proxy/) -------------------------------------------------------------------- */
 
@@ -109,6 +151,13 @@ enum tailor_event_kind {
 	/* Its head was parsed, and the server that it is for has as many requests as it may (limits.in_flight): it waits for
 	 * one of them to end, until the next ATTEMPT_BEGIN or REPLY_BEGIN. */
 	TAILOR_EVENT_REQUEST_QUEUED = 74,
+	/* The client's socket had taken no more for a time worth telling, until now: written when it goes on. arg[0]: since when,
+	 * arg[1]: bytes that waited for it, arg[2]: TAILOR_CLIENT_WAIT(ns of it in which the client's window was closed, ns in which
+	 * the socket's own buffer was the limit), each in us, capped. */
+	TAILOR_EVENT_CLIENT_WAIT = 75,
+	/* The worker found, when it read the request's first bytes, that it had been kept from running: they may have come
+	 * earlier than REQUEST_BEGIN says, but not before arg[0]. extra: client's port. */
+	TAILOR_EVENT_REQUEST_LATE = 76,
 
 	/* --- any ------------------------------------------------------------------------------- */
 
@@ -143,6 +192,34 @@ enum tailor_event_kind {
 #define TAILOR_CLIENT_PORT(client) ((uint16_t)((client) >> 32))
 #define TAILOR_CLIENT_IP(client) ((uint32_t)(client))
 
+/* Where TAILOR_EVENT_ARRIVAL and TAILOR_EVENT_REQUEST_LATE begin. */
+#define TAILOR_LATE_NS 1000000
+
+/* In extra of WAKEUP. */
+#define TAILOR_WAKEUP_THROTTLED 1 /* the woken task's cgroup had used up its CPU quota: it must wait for the next period */
+
+/* In extra of SWITCH_OUT. call: x86-64 system call number + 1; TAILOR_CALL_NONE: an exception (a page fault) or an interrupt; 0: not
+ * known. */
+#define TAILOR_CALL_NONE UINT16_MAX
+#define TAILOR_SWITCH(state, call) ((uint32_t)(uint8_t)(state) | (uint32_t)(uint16_t)(call) << 16)
+#define TAILOR_SWITCH_STATE(extra) ((uint8_t)(extra)) /* enum tailor_task_state */
+#define TAILOR_SWITCH_CALL(extra) ((uint16_t)((extra) >> 16))
+
+/* In arg[2] of SYSCALL_WRITE: enum tailor_unsent and bytes. */
+#define TAILOR_UNSENT(why, bytes) ((uint64_t)(why) << 32 | (uint32_t)(bytes))
+#define TAILOR_UNSENT_WHY(unsent) ((uint32_t)((unsent) >> 32))
+#define TAILOR_UNSENT_BYTES(unsent) ((uint32_t)(unsent))
+
+/* In extra of INTERRUPT. number: the interrupt's, or the softirq's vector. */
+#define TAILOR_INTERRUPT(soft, number) ((uint32_t)(soft) << 31 | ((uint32_t)(number) & 0x7fffffff))
+#define TAILOR_INTERRUPT_SOFT(extra) ((extra) >> 31)
+#define TAILOR_INTERRUPT_NUMBER(extra) ((extra) & 0x7fffffff)
+
+/* In arg[2] of CLIENT_WAIT, both in us. */
+#define TAILOR_CLIENT_WAIT(window_us, buffer_us) ((uint64_t)(uint32_t)(window_us) << 32 | (uint32_t)(buffer_us))
+#define TAILOR_CLIENT_WAIT_WINDOW_US(wait) ((uint32_t)((wait) >> 32))
+#define TAILOR_CLIENT_WAIT_BUFFER_US(wait) ((uint32_t)(wait))
+
 /* The state a task was in when it lost its CPU; the kernel's __state folded to what attribution needs. */
 enum tailor_task_state {
 	TAILOR_TASK_RUNNABLE = 0,      /* preempted or yielded */
@@ -151,6 +228,17 @@ enum tailor_task_state {
 	TAILOR_TASK_STOPPED = 3,       /* SIGSTOP or a tracer */
 	TAILOR_TASK_DEAD = 4,
 	TAILOR_TASK_OTHER = 5,
+	TAILOR_TASK_THROTTLED = 6, /* runnable, but its cgroup had used up its CPU quota */
+};
+
+/* Why TCP kept bytes that a write had given it. */
+enum tailor_unsent {
+	TAILOR_UNSENT_NONE = 0,       /* it kept none */
+	TAILOR_UNSENT_NAGLE = 1,      /* less than a segment, and earlier bytes not acknowledged (RFC 9293 3.7.4) */
+	TAILOR_UNSENT_CORK = 2,       /* TCP_CORK or MSG_MORE */
+	TAILOR_UNSENT_WINDOW = 3,     /* the peer's receive window was full */
+	TAILOR_UNSENT_CONGESTION = 4, /* the congestion window was full */
+	TAILOR_UNSENT_OTHER = 5,      /* pacing, small queues, memory */
 };
 
 /* Why an attempt after the first was begun. */

@@ -22,12 +22,25 @@ static inline const char *tailor_event_kind_name(enum tailor_event_kind kind)
 	case TAILOR_EVENT_SYSCALL_WRITE: return "syscall-write";
 	case TAILOR_EVENT_TCP_TRANSMIT: return "tcp-transmit";
 	case TAILOR_EVENT_TCP_RETRANSMIT: return "tcp-retransmit";
+	case TAILOR_EVENT_SAFEPOINT_BEGIN: return "safepoint-begin";
+	case TAILOR_EVENT_SAFEPOINT_END: return "safepoint-end";
+	case TAILOR_EVENT_VM_OPERATION_BEGIN: return "vm-operation-begin";
+	case TAILOR_EVENT_VM_OPERATION_END: return "vm-operation-end";
+	case TAILOR_EVENT_CPU_STALL: return "cpu-stall";
+	case TAILOR_EVENT_INTERRUPT: return "interrupt";
+	case TAILOR_EVENT_PAGE_FAULTS: return "page-faults";
+	case TAILOR_EVENT_ARRIVAL: return "arrival";
 	case TAILOR_EVENT_GC_START: return "gc-start";
 	case TAILOR_EVENT_GC_FINISH: return "gc-finish";
 	case TAILOR_EVENT_CLASS_LOAD: return "class-load";
 	case TAILOR_EVENT_CLASS_PREPARE: return "class-prepare";
 	case TAILOR_EVENT_THREAD_START: return "thread-start";
 	case TAILOR_EVENT_THREAD_END: return "thread-end";
+	case TAILOR_EVENT_VTHREAD_MOUNT: return "vthread-mount";
+	case TAILOR_EVENT_VTHREAD_UNMOUNT: return "vthread-unmount";
+	case TAILOR_EVENT_APP_BEGIN: return "app-begin";
+	case TAILOR_EVENT_APP_END: return "app-end";
+	case TAILOR_EVENT_SAFEPOINTS: return "safepoints";
 	case TAILOR_EVENT_REQUEST_BEGIN: return "request-begin";
 	case TAILOR_EVENT_REQUEST_PARSED: return "request-parsed";
 	case TAILOR_EVENT_ATTEMPT_BEGIN: return "attempt-begin";
@@ -39,6 +52,8 @@ static inline const char *tailor_event_kind_name(enum tailor_event_kind kind)
 	case TAILOR_EVENT_REPLY_BEGIN: return "reply-begin";
 	case TAILOR_EVENT_REQUEST_END: return "request-end";
 	case TAILOR_EVENT_REQUEST_QUEUED: return "request-queued";
+	case TAILOR_EVENT_CLIENT_WAIT: return "client-wait";
+	case TAILOR_EVENT_REQUEST_LATE: return "request-late";
 	case TAILOR_EVENT_TEXT: return "text";
 	}
 	return "unknown";
@@ -78,6 +93,20 @@ static inline const char *tailor_request_end_name(enum tailor_request_end end)
 	case TAILOR_REQUEST_END_REFUSED: return "refused";
 	case TAILOR_REQUEST_END_CLIENT: return "client-gone";
 	case TAILOR_REQUEST_END_CUT: return "cut";
+	}
+	return "unknown";
+}
+
+/* Why TCP kept bytes back, as a person reads it: "Nagle: waiting for an ACK"; "" for none. Never NULL. */
+static inline const char *tailor_unsent_name(enum tailor_unsent unsent)
+{
+	switch (unsent) {
+	case TAILOR_UNSENT_NONE: return "";
+	case TAILOR_UNSENT_NAGLE: return "Nagle: waiting for an ACK";
+	case TAILOR_UNSENT_CORK: return "corked by the application";
+	case TAILOR_UNSENT_WINDOW: return "the receiver's window was full";
+	case TAILOR_UNSENT_CONGESTION: return "the congestion window was full";
+	case TAILOR_UNSENT_OTHER: return "held back by TCP";
 	}
 	return "unknown";
 }

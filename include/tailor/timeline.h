@@ -27,7 +27,7 @@ enum tailor_cause {
 	TAILOR_CAUSE_PREEMPTED = 8,        /* pushed off the CPU while ready */
 	TAILOR_CAUSE_BLOCKED_LOCK = 9,     /* interruptible wait that another thread or process ended */
 	TAILOR_CAUSE_BLOCKED_IO = 10,      /* uninterruptible wait */
-	TAILOR_CAUSE_BLOCKED_SLEEP = 11,   /* interruptible wait that an interrupt ended: a timer, or bytes from elsewhere */
+	TAILOR_CAUSE_BLOCKED_SLEEP = 11,   /* wait that a timer ended: a sleep, a wait with a timeout */
 	TAILOR_CAUSE_STOPPED = 12,         /* SIGSTOP */
 	TAILOR_CAUSE_GC = 13,
 	TAILOR_CAUSE_TIME_TO_SAFEPOINT = 14,
@@ -42,7 +42,12 @@ enum tailor_cause {
 	TAILOR_CAUSE_SLOW_CLIENT = 23,     /* the client's socket did not take the response */
 	TAILOR_CAUSE_SERVER = 24,          /* at the server; no probe saw what it did there */
 	TAILOR_CAUSE_LIMIT_WAIT = 25,      /* held back by the proxy, as the server had as many requests as it may */
-	TAILOR_CAUSES = 26,                /* how many there are */
+	TAILOR_CAUSE_BLOCKED_NETWORK = 26, /* waiting for bytes from elsewhere: another node, a database */
+	TAILOR_CAUSE_THROTTLED = 27,       /* ready, but its cgroup had used up its CPU quota */
+	TAILOR_CAUSE_MACHINE_STOPPED = 28, /* the CPU answered no timer: its host had stopped it, or interrupts were off */
+	TAILOR_CAUSE_INTERRUPTS = 29,      /* on its CPU, which worked for interrupts meanwhile */
+	TAILOR_CAUSE_PROXY_STOPPED = 30,   /* the proxy itself was stopped (SIGSTOP, throttled) */
+	TAILOR_CAUSES = 31,                /* how many there are */
 };
 
 /* How the server's thread was joined to the request. */
@@ -62,7 +67,11 @@ enum tailor_missing {
 	TAILOR_MISSING_WRITE = 1 << 4,      /* socket write/receive tracepoints absent */
 	TAILOR_MISSING_FAULT_TIME = 1 << 5, /* page faults are seen, their duration is not */
 	TAILOR_MISSING_EVENTS = 1 << 6,     /* events of this window were lost; see losses */
+	TAILOR_MISSING_SAFEPOINTS = 1 << 7, /* no probe in the server's JVM: time to safepoint and operations' names are not seen */
+	TAILOR_MISSING_ARRIVAL = 1 << 8,    /* when bytes came while the proxy itself was held up is not seen */
+	TAILOR_MISSING_STALL = 1 << 9,      /* a machine that stood still is not seen */
 };
+#define TAILOR_MISSING_BITS 10
 
 #define TAILOR_DETAIL_BYTES 96
 #define TAILOR_THREAD_NAME_BYTES 48
@@ -116,6 +125,7 @@ struct tailor_timeline {
 	enum tailor_join join;
 	uint64_t server_ns; /* server-observed latency: receive to last write; 0 unknown */
 	uint32_t missing;   /* enum tailor_missing bits */
+	uint16_t complete;  /* parts of 1000 of the interval in which no channel that it needs had a loss */
 	uint64_t omitted;   /* slow requests that were counted but got no timeline since the one stored before this */
 	struct tailor_span *spans;
 	size_t span_count;

@@ -20,7 +20,7 @@ static inline const char *tailor_cause_name(enum tailor_cause cause)
 	case TAILOR_CAUSE_PREEMPTED: return "preempted";
 	case TAILOR_CAUSE_BLOCKED_LOCK: return "blocked on another thread";
 	case TAILOR_CAUSE_BLOCKED_IO: return "blocked on I/O";
-	case TAILOR_CAUSE_BLOCKED_SLEEP: return "waiting for a timer or the network";
+	case TAILOR_CAUSE_BLOCKED_SLEEP: return "sleeping";
 	case TAILOR_CAUSE_STOPPED: return "stopped by a signal";
 	case TAILOR_CAUSE_GC: return "garbage collection";
 	case TAILOR_CAUSE_TIME_TO_SAFEPOINT: return "time to safepoint";
@@ -35,6 +35,11 @@ static inline const char *tailor_cause_name(enum tailor_cause cause)
 	case TAILOR_CAUSE_SLOW_CLIENT: return "slow client";
 	case TAILOR_CAUSE_SERVER: return "in the server";
 	case TAILOR_CAUSE_LIMIT_WAIT: return "waiting for a place at the server";
+	case TAILOR_CAUSE_BLOCKED_NETWORK: return "waiting for the network";
+	case TAILOR_CAUSE_THROTTLED: return "out of CPU quota";
+	case TAILOR_CAUSE_MACHINE_STOPPED: return "machine stood still";
+	case TAILOR_CAUSE_INTERRUPTS: return "interrupts";
+	case TAILOR_CAUSE_PROXY_STOPPED: return "proxy stopped";
 	case TAILOR_CAUSES: break;
 	}
 	return "unknown";
@@ -70,6 +75,11 @@ static inline const char *tailor_cause_key(enum tailor_cause cause)
 	case TAILOR_CAUSE_SLOW_CLIENT: return "slow-client";
 	case TAILOR_CAUSE_SERVER: return "server";
 	case TAILOR_CAUSE_LIMIT_WAIT: return "limit-wait";
+	case TAILOR_CAUSE_BLOCKED_NETWORK: return "blocked-network";
+	case TAILOR_CAUSE_THROTTLED: return "throttled";
+	case TAILOR_CAUSE_MACHINE_STOPPED: return "machine-stopped";
+	case TAILOR_CAUSE_INTERRUPTS: return "interrupts";
+	case TAILOR_CAUSE_PROXY_STOPPED: return "proxy-stopped";
 	case TAILOR_CAUSES: break;
 	}
 	return "unknown";
@@ -98,6 +108,9 @@ static inline const char *tailor_missing_name(enum tailor_missing bit)
 	case TAILOR_MISSING_WRITE: return "socket reads and writes (kernel lacks sock_send_length/sock_recv_length)";
 	case TAILOR_MISSING_FAULT_TIME: return "page fault durations (kernel refuses fexit)";
 	case TAILOR_MISSING_EVENTS: return "some events (lost, see below)";
+	case TAILOR_MISSING_SAFEPOINTS: return "safepoints (no probes in the server's JVM)";
+	case TAILOR_MISSING_ARRIVAL: return "what came while the proxy was held up (kernel lacks sk_data_ready)";
+	case TAILOR_MISSING_STALL: return "whether the machine stood still (no CPU clock events)";
 	}
 	return "unknown";
 }

@@ -26,6 +26,16 @@ struct tailor_attempt {
 	uint64_t end_ns;
 };
 
+/* A time in which the client's socket took no more (TAILOR_EVENT_CLIENT_WAIT). */
+#define TAILOR_CLIENT_WAITS_MAX 8
+struct tailor_client_wait {
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint64_t bytes;     /* that waited for it */
+	uint32_t window_us; /* of it, with the client's window closed */
+	uint32_t buffer_us; /* of it, with the socket's own buffer as the limit */
+};
+
 /* What the request channel says about one request. Owned by value. */
 struct tailor_record {
 	struct tailor_request request;
@@ -36,9 +46,12 @@ struct tailor_record {
 	uint64_t parsed_ns;
 	uint64_t queued_ns; /* when it began to wait for a place at a server; 0: it did not */
 	uint64_t reply_begin_ns;
+	uint64_t late_from_ns; /* the worker was held up when the request came, which was not before this; 0: it was not */
+	uint8_t client_waits; /* used entries of client_wait[] */
 	uint8_t attempts; /* used entries of attempt[] */
 	int8_t answered;  /* index of the attempt whose response reached the client, -1: none */
 	struct tailor_attempt attempt[TAILOR_ATTEMPTS_MAX];
+	struct tailor_client_wait client_wait[TAILOR_CLIENT_WAITS_MAX]; /* in order; of more, the longest */
 };
 
 struct tailor_window_event {
@@ -58,6 +71,14 @@ struct tailor_window_thread {
 	char name[TAILOR_THREAD_NAME_BYTES];
 };
 
+/* A file that is mapped into a process, for the page faults that the window has. */
+struct tailor_window_mapping {
+	uint32_t pid;
+	uint64_t start; /* addresses */
+	uint64_t end;
+	char name[64]; /* the path's last components, "" for memory without a file */
+};
+
 /* All pointers belong to whoever made the window and outlive the call that gets it. */
 struct tailor_window {
 	struct tailor_record record;
@@ -69,6 +90,8 @@ struct tailor_window {
 	size_t server_count;
 	const struct tailor_window_thread *threads; /* ordered by tid */
 	size_t thread_count;
+	const struct tailor_window_mapping *mappings; /* ordered by pid, start */
+	size_t mapping_count;
 	uint32_t missing; /* enum tailor_missing bits known before the window was read */
 };
 

@@ -258,7 +258,7 @@ static int ended_by_bytes(const struct path *path, const struct tailor_event *wa
 			continue;
 		if (next->kind == TAILOR_EVENT_RECEIVE)
 			return 1;
-		if (next->kind == TAILOR_EVENT_SWITCH_OUT && next->extra != TAILOR_TASK_RUNNABLE && next->time_ns > wakeup->time_ns)
+		if (next->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(next->extra) != TAILOR_TASK_RUNNABLE && next->time_ns > wakeup->time_ns)
 			return 0;
 	}
 	return 0;
@@ -267,7 +267,7 @@ static int ended_by_bytes(const struct path *path, const struct tailor_event *wa
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */
 static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	uint32_t state = stretch->out ? stretch->out->extra : TAILOR_TASK_SLEEPING;
+	uint32_t state = stretch->out ? TAILOR_SWITCH_STATE(stretch->out->extra) : TAILOR_TASK_SLEEPING;
 	uint32_t waker_pid = TAILOR_TASK_PID(stretch->wakeup->arg[0]);
 	uint32_t waker_tid = TAILOR_TASK_TID(stretch->wakeup->arg[0]);
 	const struct thread_events *waker = thread_index_find(path->index, waker_tid);

@@ -61,7 +61,7 @@ static struct stretch on_cpu_before(const struct thread_index *index, const stru
 		return stretch;
 	}
 	/* Off the CPU as the record says, yet it was seen to run: a SWITCH_IN is missing. */
-	if (wakeup != NO_POSITION && event->extra != TAILOR_TASK_RUNNABLE)
+	if (wakeup != NO_POSITION && TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
 		return make(cursor, STRETCH_UNKNOWN, thread_entry_event(index, cursor->thread, wakeup)->time_ns, wakeup,
 		            EXPECT_BLOCKED);
 	return make(cursor, STRETCH_UNKNOWN, event->time_ns, position, EXPECT_ON_CPU);
@@ -98,7 +98,7 @@ static struct stretch off_cpu_before(const struct thread_index *index, const str
 		wakeup = position; /* the first after it went to sleep is the one that counts */
 		position = previous(cursor->thread, position);
 	}
-	if (position != NO_POSITION && event->kind == TAILOR_EVENT_SWITCH_OUT && event->extra == TAILOR_TASK_RUNNABLE) {
+	if (position != NO_POSITION && event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_RUNNABLE) {
 		stretch = make(cursor, STRETCH_PREEMPTED, event->time_ns, position, EXPECT_ON_CPU);
 		stretch.out = event;
 		stretch.out_position = position;

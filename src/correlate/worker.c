@@ -33,7 +33,7 @@ int worker_slept(const struct thread_index *index, uint64_t from_ns, uint64_t to
 		const struct tailor_event *event = thread_entry_event(index, worker, position);
 
 		if (!worker->entries[position].woke && event->kind == TAILOR_EVENT_SWITCH_OUT &&
-		    event->extra != TAILOR_TASK_RUNNABLE)
+		    TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
 			return 1;
 	}
 	return 0;
@@ -87,7 +87,7 @@ static void add_ready(const struct work *work, const struct stretch *stretch, ui
 
 static void add_waiting(const struct work *work, const struct stretch *stretch, uint64_t from_ns, uint64_t to_ns)
 {
-	uint32_t state = stretch->out ? stretch->out->extra : TAILOR_TASK_SLEEPING;
+	uint32_t state = stretch->out ? TAILOR_SWITCH_STATE(stretch->out->extra) : TAILOR_TASK_SLEEPING;
 
 	if (state == TAILOR_TASK_UNINTERRUPTIBLE)
 		add(work, from_ns, to_ns, TAILOR_CAUSE_BLOCKED_IO);

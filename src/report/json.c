@@ -69,7 +69,7 @@ static json_t *missing(const struct tailor_timeline *timeline)
 {
 	json_t *array = json_array();
 
-	for (uint32_t bit = 1; bit && bit <= TAILOR_MISSING_EVENTS; bit <<= 1) {
+	for (uint32_t bit = 1; bit && bit < 1 << TAILOR_MISSING_BITS; bit <<= 1) {
 		if (timeline->missing & bit)
 			json_array_append_new(array, json_string(tailor_missing_name((enum tailor_missing)bit)));
 	}

@@ -125,7 +125,7 @@ static void print_completeness(FILE *out, const struct tailor_timeline *timeline
 	int complete = 1;
 
 	fprintf(out, "  thread      joined to the request: %s\n", tailor_join_name(timeline->join));
-	for (uint32_t bit = 1; bit <= TAILOR_MISSING_EVENTS; bit <<= 1) {
+	for (uint32_t bit = 1; bit < 1 << TAILOR_MISSING_BITS; bit <<= 1) {
 		if (!(timeline->missing & bit))
 			continue;
 		fprintf(out, "  missing     %s\n", tailor_missing_name((enum tailor_missing)bit));
