@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Known causes are planted one at a time; the timelines must name them. `causes.py [TIMES [PLANT...]]`; bench/truth is the long run.
+
+With TAILOR_CAUSES_SAY in the environment each wrong timeline is printed, and each planting that missed.
+"""
+import os
+import sys
+
+sys.dont_write_bytecode = True
+import harness  # noqa: E402
+from harness import check  # noqa: E402
+from causes import judge  # noqa: E402
+from causes.run import in_a_network_of_its_own, run  # noqa: E402
+
+TIMES = 2
+
+
+def what_was_planted_is_what_the_timelines_name(scene):
+    times = int(sys.argv[1]) if len(sys.argv) > 1 else TIMES
+    summary, verdicts = run(scene, times, sys.argv[2:] or None)
+    print(judge.table(summary), flush=True)
+    print(judge.matrix(summary), flush=True)
+    if os.environ.get("TAILOR_CAUSES_SAY"):
+        for verdict in verdicts:
+            if not verdict.right:
+                print(f"planted {verdict.plant.name}, named {verdict.named}; the client waited {verdict.request.ns() / 1e6:.1f} ms "
+                      f"from {verdict.request.sent_ns}: {verdict.timeline}")
+    bars = judge.bars(summary)
+    for name, holds, what in bars:
+        print(f"{'ok  ' if holds else 'FAIL'} {name}: {what}", flush=True)
+    check(all(holds for _, holds, _ in bars), "; ".join(f"{name}: {what}" for name, holds, what in bars if not holds))
+
+
+try:
+    in_a_network_of_its_own()
+except harness.Skip as reason:
+    print(f"skipped: {reason}")
+    sys.exit(77)
+harness.run(what_was_planted_is_what_the_timelines_name)

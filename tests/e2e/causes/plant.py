@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a plant is."""
+
+
+class Plant:
+    """
+    One known cause. `accepted`: the names that are right for it, fixed beforehand by `why`; more than one only where they
+    say the same. plant() causes it once and returns a Planting.
+    """
+    name = ""
+    accepted = ()
+    why = ""
+    session = "serial"
+    # A request that it hit took at least this, as the client saw it; one that took less was not hit.
+    least_ms = 12
+
+    def set_up(self, stage):
+        """Once before its plantings."""
+
+    def plant(self, stage):
+        raise NotImplementedError
+
+    def tear_down(self, stage):
+        """Once after them."""
+
+
+class Planting:
+    """
+    requests: those that were aimed at. intervals: when the cause was there, as the one who planted it or the JVM's own log knows;
+    other requests of which it took the most were hit, too, and those aimed at of which it did not were missed. None: the cause is in
+    the request itself.
+    """
+
+    def __init__(self, requests, intervals=None):
+        self.requests = requests
+        self.intervals = intervals
+
+    def hit(self, since, least_ms):
+        """Of the aimed at and of the requests `since`, those that were hit."""
+        if self.intervals is None:
+            return [request for request in self.requests if request.ns() >= least_ms * 1e6]
+        return [request for request in since if request.ns() >= least_ms * 1e6
+                and sum(request.overlap_ns(*interval) for interval in self.intervals) >= 0.6 * request.ns()]
