@@ -23,8 +23,7 @@ def what_was_planted_is_what_the_timelines_name(scene):
     if os.environ.get("TAILOR_CAUSES_SAY"):
         for verdict in verdicts:
             if not verdict.right:
-                print(f"planted {verdict.plant.name}, named {verdict.named}; the client waited {verdict.request.ns() / 1e6:.1f} ms "
-                      f"from {verdict.request.sent_ns}: {verdict.timeline}")
+                print(judge.describe_wrong(verdict))
     bars = judge.bars(summary)
     for name, holds, what in bars:
         print(f"{'ok  ' if holds else 'FAIL'} {name}: {what}", flush=True)

@@ -106,3 +106,8 @@ def matrix(summary):
     for row in summary["rows"]:
         lines.append(f"{row['planted']:24}" + "".join(f"{row['named'].get(name, '.'):>{width[name]}}" for name in names))
     return "\n".join(lines)
+
+
+def describe_wrong(verdict):
+    return (f"planted {verdict.plant.name}, named {verdict.named}; the client waited {verdict.request.ns() / 1e6:.1f} ms "
+            f"from {verdict.request.sent_ns}: {verdict.timeline}\n")

@@ -53,6 +53,8 @@ class Full(Plant):
 class TimeToSafepoint(Plant):
     name = "time-to-safepoint"
     accepted = ("time-to-safepoint",)
+    needs = ("safepoints",)
+    rehearsed = True
     why = "a safepoint is asked for while another thread is in the middle of one long array copy, during which it cannot stop"
 
     def set_up(self, stage):
@@ -73,6 +75,7 @@ class TimeToSafepoint(Plant):
 class ThreadDump(Plant):
     name = "thread-dump"
     accepted = ("safepoint",)
+    rehearsed = True
     why = "a thread dump of 1000 threads of 100 frames stops all threads as long as it prints"
 
     def set_up(self, stage):

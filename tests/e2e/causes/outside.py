@@ -54,6 +54,7 @@ class Preempted(ServerHog):
 class ProxyHog(Plant):
     name = "proxy-no-cpu"
     accepted = ("proxy-run-queue",)
+    needs = ("what came while the proxy was held up",)
     why = "the hog has the only CPU that the proxy may use, while a request is at the server and when another one comes"
 
     def set_up(self, stage):
@@ -80,6 +81,7 @@ class ProxyHog(Plant):
 class ProxyStopped(Plant):
     name = "proxy-stopped"
     accepted = ("proxy-stopped",)
+    needs = ("what came while the proxy was held up",)
     why = "SIGSTOP to the proxy, while a request is at the server and when another one comes"
 
     def process(self, stage):
@@ -98,6 +100,7 @@ class ProxyStopped(Plant):
 class ServerStopped(ProxyStopped):
     name = "server-stopped"
     accepted = ("stopped",)
+    needs = ()
     why = "SIGSTOP to the server, while a request is there and when another one comes"
 
     def process(self, stage):

@@ -11,6 +11,10 @@ class Plant:
     accepted = ()
     why = ""
     session = "serial"
+    # What timelines say is missing where they cannot know this cause: it is then planted, but not judged.
+    needs = ()
+    # Once without being judged, so that the JVM has loaded what it takes.
+    rehearsed = False
     # A request that it hit took at least this, as the client saw it; one that took less was not hit.
     least_ms = 12
 

@@ -38,6 +38,9 @@ def plant_often(stage, plant, times, freezes):
     found = []
     plant.set_up(stage)
     try:
+        if plant.rehearsed:
+            plant.plant(stage)
+            stage.run(100)
         tries = 2 * times + 6
         while counts["planted_times"] < times and tries > 0:
             tries -= 1
@@ -71,7 +74,7 @@ def run(scene, times, names=None, seed=1):
     check(plants, f"there is no plant of these: {', '.join(plant.name for plant in PLANTS)}")
     files = Files(scene.directory)
     freezes = Freezes(sorted(os.sched_getaffinity(0)))
-    found, counts, timelines, verdicts, skipped = [], {}, [], [], []
+    counts, timelines, verdicts, skipped = {}, [], [], []
     try:
         for session in dict.fromkeys(plant.session for plant in plants):
             stage = Stage(scene, session, files, seed)
@@ -92,8 +95,14 @@ def run(scene, times, names=None, seed=1):
             timelines += stored
             named = judge.by_number(stored)
             verdicts += [judge.Verdict(plant, request, named.get(request.number)) for plant, request in found]
+            for plant in {plant for plant, _ in found}:
+                lacking = [phrase for phrase in plant.needs if any(said.startswith(phrase) for t in stored for said in t.missing)]
+                if lacking:
+                    note(f"{plant.name} is not judged: this host cannot tell {', '.join(lacking)}")
+                    skipped.append(plant)
     finally:
         freezes.close()
     planted = [plant for plant in plants if plant not in skipped]
     need(planted, "none of the causes can be planted here")
+    verdicts = [verdict for verdict in verdicts if verdict.plant in planted]
     return judge.summarize(verdicts, planted, counts, timelines), verdicts

@@ -18,10 +18,12 @@ from .traffic import Traffic, now_ns
 
 JAVA = Path(__file__).parent / "java"
 DISK_BYTES = 128 << 20
-CLASSES = 400
+CLASSES = 40
 HOG_PRIORITY = 10
 
-COMMON = ["-Xms1300m", "-Xmx1300m", "-Xmn192m", "-XX:ActiveProcessorCount=2"]
+COMMON = ["-Xms1300m", "-Xmx1300m", "-Xmn192m", "-XX:ActiveProcessorCount=2",
+          # Or classes cause collections.
+          "-XX:MetaspaceSize=512m"]
 SESSIONS = {
     "serial": ["-XX:+UseSerialGC", *COMMON],
     "parallel": ["-XX:+UseParallelGC", *COMMON],
@@ -56,7 +58,7 @@ class Files:
         """One class under many names of the same length, which stand in its constant pool."""
         source = directory / "Planted00000.java"
         methods = "\n".join(f'int method{i}(int value) {{ return value * {i} + "text {i}".length() + new int[value][{i}].length; }}'
-                            for i in range(120))
+                            for i in range(800))
         source.write_text(f"public class Planted00000 {{\nstatic int made = 1;\n{methods}\n}}\n")
         run_quietly(javac, "-d", directory, source)
         compiled = (directory / "Planted00000.class").read_bytes()
@@ -178,7 +180,7 @@ class Stage:
         os.sched_setaffinity(0, self.cpus)
 
     def end(self):
-        """Stops the proxy and returns all its timelines."""
+        """The proxy writes its last timelines."""
         check(self.proxy.stop() == 0, f"the proxy failed:\n{self.proxy.log()}")
         self.victim.kill()
 
