@@ -32,8 +32,8 @@ class Alone(Plant):
 class OnCpu(Alone):
     name = "computing"
     accepted = ("on-cpu",)
-    why = "the request computes for 30 ms and nothing is wrong"
-    target = "/spin?us=30000"
+    why = "the request takes 30 ms of CPU time, and nothing is wrong"
+    target = "/compute?us=30000"
 
 
 class Sleep(Alone):

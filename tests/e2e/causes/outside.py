@@ -112,6 +112,8 @@ class Throttled(Plant):
     accepted = ("throttled",)
     why = "threads of the server use up the CPU time that its cgroup may have: 15 of 100 ms; requests that come then wait for the next period"
     least_ms = 15
+    # One that comes just after a period has begun is served.
+    all_hit = False
 
     def set_up(self, stage):
         self.group = Cgroup("cpu")

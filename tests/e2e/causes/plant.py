@@ -15,6 +15,8 @@ class Plant:
     needs = ()
     # Once without being judged, so that the JVM has loaded what it takes.
     rehearsed = False
+    # Whether a planting that hit only some of those that it was aimed at has missed.
+    all_hit = True
     # A request that it hit took at least this, as the client saw it; one that took less was not hit.
     least_ms = 12
 

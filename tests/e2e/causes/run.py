@@ -53,7 +53,7 @@ def plant_often(stage, plant, times, freezes):
             hit = planting.hit(since, plant.least_ms)
             if spoiled(hit or planting.requests, freezes.list()):
                 counts["frozen"] += 1
-            elif not set(planting.requests) <= set(hit):
+            elif not hit or (plant.all_hit and not set(planting.requests) <= set(hit)):
                 counts["missed"] += 1
                 if os.environ.get("TAILOR_CAUSES_SAY"):
                     note(f"missed {plant.name}: " + ", ".join(f"{r.target} {r.ns() / 1e6:.1f} ms" for r in planting.requests)

@@ -55,6 +55,7 @@ final class Plants {
 	void suffer(String path, Map<String, String> query) throws Exception {
 		switch (path) {
 		case "/spin": spin(number(query, "us")); break;
+		case "/compute": compute(number(query, "us")); break;
 		case "/sleep": Thread.sleep(number(query, "ms")); break;
 		case "/lock":
 			synchronized (lock) {
@@ -110,6 +111,13 @@ final class Plants {
 		while (System.nanoTime() < end)
 			turns++;
 		sink += turns;
+	}
+
+	/** Until this thread itself has had that much of a CPU. */
+	private static void compute(long us) {
+		long end = ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() + 1000 * us;
+		while (ManagementFactory.getThreadMXBean().getCurrentThreadCpuTime() < end)
+			spin(100);
 	}
 
 	/** Returns when the lock is held. */
