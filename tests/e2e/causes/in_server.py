@@ -59,10 +59,25 @@ class Lock(Plant):
         return Planting([request])
 
 
+class Queue(Plant):
+    name = "queue"
+    accepted = ("server-queue",)
+    why = "the server has one worker, and it computes 35 ms for another request that came before"
+
+    def plant(self, stage):
+        stage.send("/pool?us=35000")
+        stage.run(3)
+        request = stage.send("/pool?us=300")
+        stage.run(10)
+        stage.traffic.finish()
+        return Planting([request])
+
+
 class Backend(Alone):
     name = "backend"
     accepted = ("blocked-network",)
     why = "the server's thread waits for bytes that another program sends 30 ms later"
+    wait_s = 0.03
 
     def set_up(self, stage):
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -77,7 +92,7 @@ class Backend(Alone):
                 return
             with connection:
                 connection.recv(1)
-                wait.wait(0.03)
+                wait.wait(self.wait_s)
                 connection.send(b"!")
 
     def prepare(self, stage):
@@ -85,6 +100,31 @@ class Backend(Alone):
 
     def tear_down(self, stage):
         self.listener.close()
+
+
+class CollectionBeside(Backend):
+    name = "backend-beside-gc"
+    why = "the server's thread waits 120 ms for another program; a collection of more than half of that meanwhile does not make it longer"
+    wait_s = 0.12
+
+    def set_up(self, stage):
+        super().set_up(stage)
+        stage.tell("live 80")
+        stage.tell("collect")
+
+    def plant(self, stage):
+        request = stage.send(self.prepare(stage))
+        stage.traffic.background = False  # who comes meanwhile waits for the collection
+        stage.run(10)
+        stage.tell("collect")
+        stage.traffic.finish()
+        stage.traffic.background = True
+        return Planting([request])
+
+    def tear_down(self, stage):
+        stage.tell("live 0")
+        stage.tell("collect")
+        super().tear_down(stage)
 
 
 class SlowDisk(Alone):
@@ -161,4 +201,4 @@ class SlowJar(SlowDisk):
         return "/classes?count=8"
 
 
-PLANTS = [OnCpu, Sleep, Lock, Backend, Disk, MajorFault, MinorFault, Classes, SlowJar]
+PLANTS = [OnCpu, Sleep, Lock, Queue, Backend, CollectionBeside, Disk, MajorFault, MinorFault, Classes, SlowJar]

@@ -17,6 +17,8 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Map;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.ExecutorService;
+import java.util.concurrent.Executors;
 import java.util.concurrent.SynchronousQueue;
 import sun.misc.Unsafe;
 
@@ -31,6 +33,7 @@ final class Plants {
 	private final Object lock = new Object();
 	private final ByteBuffer read = ByteBuffer.allocateDirect(2 << 20);
 	private final SynchronousQueue<Runnable> copier = new SynchronousQueue<>();
+	private final ExecutorService pool = Executors.newSingleThreadExecutor(work -> new Thread(work, "worker"));
 	private final List<Thread> sleepers = new ArrayList<>();
 	private byte[] from, to;
 	private Object live;
@@ -73,6 +76,7 @@ final class Plants {
 		case "/allocate": allocateUntilCollection(); break;
 		case "/copy": stopDuringCopy(number(query, "us")); break;
 		case "/classes": loadClasses((int)number(query, "count")); break;
+		case "/pool": pool.submit(() -> spin(number(query, "us"))).get(); break;
 		case "/backend": askBackend((int)number(query, "port")); break;
 		default: spin(300);
 		}
