@@ -89,12 +89,12 @@ def bars(summary):
 
 
 def table(summary):
-    lines = [f"{'planted':24} {'times':>5} {'frozen':>6} {'missed':>6} {'hit':>4} {'right':>5} {'unexpl.':>7}  named"]
+    lines = [f"{'planted':24} {'times':>5} {'frozen':>6} {'disturbed':>9} {'missed':>6} {'hit':>4} {'right':>5} {'unexpl.':>7}  named"]
     for row in summary["rows"]:
         named = ", ".join(f"{cause} {count}" for cause, count in sorted(row["named"].items(), key=lambda item: -item[1]))
         unexplained = "-" if row["unexplained_median"] is None else f"{row['unexplained_median']:.1%}"
-        lines.append(f"{row['planted']:24} {row['planted_times']:5} {row['frozen']:6} {row['missed']:6} {row['requests']:4} {row['right']:5} "
-                     f"{unexplained:>7}  {named}")
+        lines.append(f"{row['planted']:24} {row['planted_times']:5} {row['frozen']:6} {row['disturbed']:9} {row['missed']:6} {row['requests']:4} "
+                     f"{row['right']:5} {unexplained:>7}  {named}")
     return "\n".join(lines)
 
 

@@ -8,6 +8,7 @@ from .traffic import now_ns
 
 class ServerHog(Plant):
     """Somebody of higher priority on the only CPU that the server may use."""
+    takes_cpu = True
 
     def set_up(self, stage):
         pin(stage.victim.pid, {stage.server_cpu})
@@ -53,6 +54,7 @@ class Preempted(ServerHog):
 
 class ProxyHog(Plant):
     name = "proxy-no-cpu"
+    takes_cpu = True
     accepted = ("proxy-run-queue",)
     needs = ("what came while the proxy was held up",)
     why = "the hog has the only CPU that the proxy may use, while a request is at the server and when another one comes"
@@ -109,6 +111,7 @@ class ServerStopped(ProxyStopped):
 
 class Throttled(Plant):
     name = "quota"
+    takes_cpu = True
     accepted = ("throttled",)
     why = "threads of the server use up the CPU time that its cgroup may have: 15 of 100 ms; requests that come then wait for the next period"
     least_ms = 15

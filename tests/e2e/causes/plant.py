@@ -13,6 +13,8 @@ class Plant:
     session = "serial"
     # What timelines say is missing where they cannot know this cause: it is then planted, but not judged.
     needs = ()
+    # It takes CPU time from the threads of server or proxy; of other plants that is something else that ran on this machine.
+    takes_cpu = False
     # Once without being judged, so that the JVM has loaded what it takes.
     rehearsed = False
     # Whether a planting that hit only some of those that it was aimed at has missed.

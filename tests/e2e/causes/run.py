@@ -14,8 +14,9 @@ from .stage import Files, Stage, note
 
 PLANTS = in_server.PLANTS + network.PLANTS + outside.PLANTS + jvm.PLANTS
 ALONE = "TAILOR_CAUSES_ALONE"
-# A freeze of the machine that makes this much of a request's time spoils the planting.
+# A freeze of the machine that makes this much of a request's time spoils the planting; waits for CPUs that others had, this much.
 FROZEN = 0.1
+DISTURBED = 0.2
 
 
 def in_a_network_of_its_own():
@@ -34,25 +35,29 @@ def spoiled(hit, freezes):
 
 def plant_often(stage, plant, times, freezes):
     """Returns [(plant, request)] of all requests that were hit, and how it went."""
-    counts = {"wanted_times": times, "planted_times": 0, "frozen": 0, "missed": 0}
+    counts = {"wanted_times": times, "planted_times": 0, "frozen": 0, "disturbed": 0, "missed": 0}
     found = []
     plant.set_up(stage)
     try:
         if plant.rehearsed:
             plant.plant(stage)
             stage.run(100)
-        tries = 2 * times + 6
+        tries = 4 * times + 20
         while counts["planted_times"] < times and tries > 0:
             tries -= 1
             stage.run(60)
             before = len(stage.traffic.requests)
+            waited_ns = stage.waited_for_cpu_ns()
             planting = plant.plant(stage)
             stage.traffic.finish()
+            waited_ns = stage.waited_for_cpu_ns() - waited_ns
             time.sleep(0.01)  # the watchers' turn, and the JVM's log
             since = [request for number, request in stage.traffic.requests.items() if number > before]
             hit = planting.hit(since, plant.least_ms)
             if spoiled(hit or planting.requests, freezes.list()):
                 counts["frozen"] += 1
+            elif not plant.takes_cpu and waited_ns > DISTURBED * max(request.ns() for request in planting.requests):
+                counts["disturbed"] += 1
             elif not hit or (plant.all_hit and not set(planting.requests) <= set(hit)):
                 counts["missed"] += 1
                 if os.environ.get("TAILOR_CAUSES_SAY"):
@@ -66,43 +71,66 @@ def plant_often(stage, plant, times, freezes):
     return found, counts
 
 
-def run(scene, times, names=None, seed=1):
-    """Returns (summary, verdicts). names: of the plants, None for all."""
-    harness.need_root()
-    need(len(os.sched_getaffinity(0)) >= 2, "planting needs two CPUs")
-    plants = [plant() for plant in PLANTS if names is None or plant.name in names]
-    check(plants, f"there is no plant of these: {', '.join(plant.name for plant in PLANTS)}")
-    files = Files(scene.directory)
-    freezes = Freezes(sorted(os.sched_getaffinity(0)))
-    counts, timelines, verdicts, skipped = {}, [], [], []
-    try:
-        for session in dict.fromkeys(plant.session for plant in plants):
-            stage = Stage(scene, session, files, seed)
-            found = []
-            stage.act()
-            try:
-                for plant in (plant for plant in plants if plant.session == session):
-                    try:
-                        hit, counts[plant.name] = plant_often(stage, plant, times, freezes)
-                        found += hit
-                    except Skip as reason:
-                        note(f"{plant.name} cannot be planted here: {reason}")
-                        skipped.append(plant)
-            finally:
-                stage.rest()
-            stage.end()
-            stored = scene.dump(stage.proxy.timelines)
-            timelines += stored
-            named = judge.by_number(stored)
-            verdicts += [judge.Verdict(plant, request, named.get(request.number)) for plant, request in found]
-            for plant in {plant for plant, _ in found}:
-                lacking = [phrase for phrase in plant.needs if any(said.startswith(phrase) for t in stored for said in t.missing)]
-                if lacking:
-                    note(f"{plant.name} is not judged: this host cannot tell {', '.join(lacking)}")
-                    skipped.append(plant)
-    finally:
-        freezes.close()
-    planted = [plant for plant in plants if plant not in skipped]
-    need(planted, "none of the causes can be planted here")
-    verdicts = [verdict for verdict in verdicts if verdict.plant in planted]
-    return judge.summarize(verdicts, planted, counts, timelines), verdicts
+class Trial:
+    """What was planted and named so far."""
+
+    def __init__(self, scene, names=None):
+        harness.need_root()
+        need(len(os.sched_getaffinity(0)) >= 2, "planting needs two CPUs")
+        self.scene = scene
+        self.plants = [plant() for plant in PLANTS if not names or plant.name in names]
+        unknown = set(names or []) - {plant.name for plant in self.plants}
+        check(not unknown, f"no plant is called {', '.join(unknown)}; there are {', '.join(plant.name for plant in PLANTS)}")
+        self.files = Files(scene.directory)
+        self.rounds = 0
+        self.counts, self.timelines, self.verdicts = {}, [], []
+
+    def run(self, times, plants=None, seed=1):
+        """Plants each so often, all of them or those given, which were planted before."""
+        plants = plants or self.plants
+        self.rounds += 1
+        freezes = Freezes(sorted(os.sched_getaffinity(0)))
+        try:
+            for session in dict.fromkeys(plant.session for plant in plants):
+                self._play(session, [plant for plant in plants if plant.session == session], times, freezes, seed)
+        finally:
+            freezes.close()
+        need(self.plants, "none of the causes can be planted and told here")
+
+    def _play(self, session, plants, times, freezes, seed):
+        stage = Stage(self.scene, session, f"{session}-{self.rounds}", self.files, seed)
+        found = []
+        stage.act()
+        try:
+            for plant in plants:
+                try:
+                    hit, counts = plant_often(stage, plant, times, freezes)
+                    found += hit
+                    before = self.counts.setdefault(plant.name, dict.fromkeys(counts, 0))
+                    for key in counts:
+                        before[key] += counts[key]
+                except Skip as reason:
+                    self._leave_out(plant, f"cannot be planted here: {reason}")
+        finally:
+            stage.rest()
+        stage.end()
+        stored = self.scene.dump(stage.proxy.timelines)
+        self.timelines += stored
+        named = judge.by_number(stored)
+        self.verdicts += [judge.Verdict(plant, request, named.get(request.number)) for plant, request in found]
+        for plant in plants:
+            lacking = [phrase for phrase in plant.needs if any(said.startswith(phrase) for t in stored for said in t.missing)]
+            if lacking:
+                self._leave_out(plant, f"is not judged: timelines say that this host cannot tell {', '.join(lacking)}")
+
+    def _leave_out(self, plant, why):
+        note(f"{plant.name} {why}")
+        self.plants.remove(plant)
+        self.verdicts = [verdict for verdict in self.verdicts if verdict.plant is not plant]
+
+    def summary(self):
+        return judge.summarize(self.verdicts, self.plants, self.counts, self.timelines)
+
+    def doubtful(self):
+        """Plants that are below what is promised for each, so far."""
+        return [plant for plant, row in zip(self.plants, self.summary()["rows"]) if row["right"] < judge.RIGHT_OF_EACH * row["requests"]]

@@ -22,6 +22,7 @@ CLASSES = 40
 # Before whatever else runs here: nobody but the plants is to take its CPU.
 NICE = -19
 HOG_PRIORITY = 10
+WORKING = ("connection-", "holder", "worker", "tailor-worker", "copier")
 
 COMMON = ["-Xms1300m", "-Xmx1300m", "-Xmn192m", "-XX:ActiveProcessorCount=2",
           # Or classes cause collections.
@@ -155,13 +156,13 @@ def pin(pid, cpus):
 class Stage:
     CLIENT_PRIORITY = 60
 
-    def __init__(self, scene, session, files, seed):
+    def __init__(self, scene, session, name, files, seed):
         cpus = sorted(os.sched_getaffinity(0))
         self.proxy_cpu, self.server_cpu, self.cpus = cpus[0], cpus[-1], set(cpus)
         self.files = files
         self.directory = scene.directory
-        self.victim = scene.keep(Victim(scene, f"victim-{session}", files, SESSIONS[session])).wait_ready()
-        self.proxy = scene.proxy(f"proxy-{session}", [("a", f"127.0.0.1:{self.victim.port}")], slow="10ms").wait_serving(agents=1)
+        self.victim = scene.keep(Victim(scene, f"victim-{name}", files, SESSIONS[session])).wait_ready()
+        self.proxy = scene.proxy(f"proxy-{name}", [("a", f"127.0.0.1:{self.victim.port}")], slow="10ms").wait_serving(agents=1)
         self.traffic = Traffic(self.proxy.port, seed)
         pin(self.proxy.pid, {self.proxy_cpu})
         self.send = self.traffic.send
@@ -171,6 +172,18 @@ class Stage:
             self.send("/work")
             self.run(3)
         self.traffic.finish()
+
+    def waited_for_cpu_ns(self):
+        """How long the threads that requests need have been ready without a CPU, by the kernel's own account."""
+        total = 0
+        for pid in (self.victim.pid, self.proxy.pid):
+            for task in Path(f"/proc/{pid}/task").iterdir():
+                try:
+                    if (task / "comm").read_text().startswith(WORKING):
+                        total += int((task / "schedstat").read_text().split()[1])
+                except (FileNotFoundError, ProcessLookupError):
+                    pass  # it has ended
+        return total
 
     def act(self):
         """From now on this process is the client that nothing planted may keep from its CPU."""
