@@ -76,6 +76,22 @@ struct text {
 	size_t size;
 };
 
+/* In the order in which HotSpot raises them in a safepoint. */
+enum counter {
+	COUNTER_BEGUN,
+	COUNTER_STOPPING,
+	COUNTER_STOPPED,
+	COUNTER_FREQUENCY,
+	COUNTERS,
+};
+
+static const char *const counter_names[COUNTERS] = {
+        [COUNTER_BEGUN] = "sun.rt.safepoints",
+        [COUNTER_STOPPING] = "sun.rt.safepointSyncTime",
+        [COUNTER_STOPPED] = "sun.rt.safepointTime",
+        [COUNTER_FREQUENCY] = "sun.os.hrt.frequency", /* ticks a second, of the other two */
+};
+
 struct collector {
 	const char *label;
 	enum cause_rule cause;
@@ -83,9 +99,10 @@ struct collector {
 	uint64_t seen;
 };
 
-/* Set once by perfdata_open(); then only the VM Thread touches it. */
+/* Set once by perfdata_open(); then only the VM Thread changes it. */
 static struct {
 	struct collector collector[COLLECTORS_MAX];
+	const uint64_t *counter[COUNTERS];
 	int shenandoah;
 	struct text cause, last_cause;
 	char own_name[COLLECTORS_MAX][40]; /* labels of collectors that are in no table of ours */
@@ -180,6 +197,9 @@ static void take_entry(const char *base, const struct entry *entry, int32_t at)
 	} else if (entry->type == 'J' && entry->vector_length == 0) {
 		const void *value = base + at + entry->data_offset;
 
+		for (int i = 0; i < COUNTERS; i++)
+			if (strcmp(name, counter_names[i]) == 0 && ((uintptr_t)value & 7) == 0)
+				perfdata.counter[i] = value;
 		if (sscanf(name, "sun.gc.collector.%u.invocations%n", &index, &end) == 1 && end && !name[end] &&
 		    index < COLLECTORS_MAX && ((uintptr_t)value & 7) == 0)
 			perfdata.collector[index].invocations = value;
@@ -237,6 +257,33 @@ int perfdata_open(void)
 			perfdata.collector[i].seen =
 			        __atomic_load_n(perfdata.collector[i].invocations, __ATOMIC_RELAXED);
 	return perfdata.cause.bytes ? 0 : -EPROTO;
+}
+
+/* Ticks are ns where a second has 10^9 of them, as on Linux. */
+static uint64_t to_ns(uint64_t ticks, uint64_t frequency)
+{
+	return frequency == UINT64_C(1000000000) ? ticks
+	                                         : (uint64_t)((unsigned __int128)ticks * 1000000000 / frequency);
+}
+
+int perfdata_safepoints(struct perfdata_safepoints *ret_now)
+{
+	uint64_t value[COUNTERS];
+
+	/* Backwards, since readers rely on the order. */
+	for (int i = COUNTERS - 1; i >= 0; i--) {
+		if (!perfdata.counter[i])
+			return -ENOENT;
+		value[i] = __atomic_load_n(perfdata.counter[i], __ATOMIC_ACQUIRE);
+	}
+	if (!value[COUNTER_FREQUENCY])
+		return -ENOENT;
+	*ret_now = (struct perfdata_safepoints){
+	        .begun = value[COUNTER_BEGUN],
+	        .stopping_ns = to_ns(value[COUNTER_STOPPING], value[COUNTER_FREQUENCY]),
+	        .stopped_ns = to_ns(value[COUNTER_STOPPED], value[COUNTER_FREQUENCY]),
+	};
+	return 0;
 }
 
 static size_t append(char *buffer, size_t size, size_t length, const char *text)

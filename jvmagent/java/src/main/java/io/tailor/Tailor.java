@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+package io.tailor;
+
+import java.lang.invoke.MethodHandle;
+import java.lang.invoke.MethodHandles;
+import java.lang.invoke.MethodType;
+
+/**
+ * Says which request a thread works for, where Tailor cannot see it: across queues, pools and any other hand-off.
+ *
+ * <pre>{@code
+ * long request = Tailor.begin(traceparent);
+ * try {
+ *     search();
+ * } finally {
+ *     Tailor.end(request);
+ * }
+ * }</pre>
+ *
+ * A call is for the thread that makes it, platform or virtual, from then on; it costs about as much as System.nanoTime() twice,
+ * allocates nothing, waits for nothing and never throws. Where the JVM has no agent of Tailor it does nothing. A begin replaces
+ * the one before it on the same thread; an end ends only what was begun with the same id.
+ */
+public final class Tailor {
+    private static final int TRACEPARENT_LENGTH = 55;
+    private static final int PARENT_AT = 36;
+    private static final int ID_LENGTH = 16;
+
+    /* Thread.isVirtual() of JDK 21, null before. */
+    private static final MethodHandle IS_VIRTUAL = findIsVirtual();
+
+    /* The agent sets it where it comes later than this class. */
+    private static volatile boolean watched;
+
+    static {
+        try {
+            watched = isWatched0();
+        } catch (LinkageError | RuntimeException noAgent) {
+            // Stays as it is: an agent that came just now may have set it.
+        }
+    }
+
+    private Tailor() {
+    }
+
+    /**
+     * The calling thread works for this request from now on.
+     *
+     * @param request the request's id as Tailor reports it, 0: none, and nothing is done
+     * @return the same id
+     */
+    public static long begin(long request) {
+        if (watched && request != 0)
+            begin0(request, virtualThread());
+        return request;
+    }
+
+    /**
+     * The calling thread works for this request from now on.
+     *
+     * @param header the value of the request's X-Tailor-Request-Id or, where it has none, traceparent; null and whatever is neither are
+     *               no request, and nothing is done
+     * @return the request's id for {@link #end}, 0: none
+     */
+    public static long begin(String header) {
+        return begin(parse(header));
+    }
+
+    /**
+     * The calling thread works for this request no longer.
+     *
+     * @param request what begin returned; it may have been called on another thread
+     */
+    public static void end(long request) {
+        if (watched && request != 0)
+            end0(request, virtualThread());
+    }
+
+    /** The id in 16 lower-case hexadecimal digits, or in the parent id of a traceparent (W3C Trace Context, 3.2); 0: neither. */
+    private static long parse(String header) {
+        if (header == null)
+            return 0;
+        int length = header.length();
+        if (length == ID_LENGTH)
+            return hex(header, 0);
+        if (length < TRACEPARENT_LENGTH || header.charAt(2) != '-' || header.charAt(35) != '-' || header.charAt(52) != '-')
+            return 0;
+        return hex(header, PARENT_AT);
+    }
+
+    private static long hex(String text, int at) {
+        long value = 0;
+        for (int i = at; i < at + ID_LENGTH; i++) {
+            char c = text.charAt(i);
+            int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+            if (digit < 0)
+                return 0;
+            value = value << 4 | digit;
+        }
+        return value;
+    }
+
+    /** The number of the calling virtual thread, 0 on a platform thread. */
+    @SuppressWarnings("deprecation") // threadId() is younger than JDK 17; no virtual thread overrides getId()
+    private static long virtualThread() {
+        if (IS_VIRTUAL == null)
+            return 0;
+        Thread thread = Thread.currentThread();
+        try {
+            return (boolean) IS_VIRTUAL.invokeExact(thread) ? thread.getId() : 0;
+        } catch (Throwable impossible) {
+            return 0;
+        }
+    }
+
+    private static MethodHandle findIsVirtual() {
+        try {
+            return MethodHandles.publicLookup().findVirtual(Thread.class, "isVirtual", MethodType.methodType(boolean.class));
+        } catch (ReflectiveOperationException before21) {
+            return null;
+        }
+    }
+
+    private static native void begin0(long request, long virtualThread);
+
+    private static native void end0(long request, long virtualThread);
+
+    private static native boolean isWatched0();
+}
