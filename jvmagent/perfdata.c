@@ -76,12 +76,14 @@ struct text {
 	size_t size;
 };
 
-/* In the order in which HotSpot raises them in a safepoint. */
+/*
+ * In the order in which HotSpot raises them in a safepoint. Times are in "ticks" of sun.os.hrt.frequency, which does not exist yet when
+ * the agent starts with the JVM; on Linux it is the constant 10^9 (os::elapsed_frequency()).
+ */
 enum counter {
 	COUNTER_BEGUN,
 	COUNTER_STOPPING,
 	COUNTER_STOPPED,
-	COUNTER_FREQUENCY,
 	COUNTERS,
 };
 
@@ -89,7 +91,6 @@ static const char *const counter_names[COUNTERS] = {
         [COUNTER_BEGUN] = "sun.rt.safepoints",
         [COUNTER_STOPPING] = "sun.rt.safepointSyncTime",
         [COUNTER_STOPPED] = "sun.rt.safepointTime",
-        [COUNTER_FREQUENCY] = "sun.os.hrt.frequency", /* ticks a second, of the other two */
 };
 
 struct collector {
@@ -259,13 +260,6 @@ int perfdata_open(void)
 	return perfdata.cause.bytes ? 0 : -EPROTO;
 }
 
-/* Ticks are ns where a second has 10^9 of them, as on Linux. */
-static uint64_t to_ns(uint64_t ticks, uint64_t frequency)
-{
-	return frequency == UINT64_C(1000000000) ? ticks
-	                                         : (uint64_t)((unsigned __int128)ticks * 1000000000 / frequency);
-}
-
 int perfdata_safepoints(struct perfdata_safepoints *ret_now)
 {
 	uint64_t value[COUNTERS];
@@ -276,12 +270,10 @@ int perfdata_safepoints(struct perfdata_safepoints *ret_now)
 			return -ENOENT;
 		value[i] = __atomic_load_n(perfdata.counter[i], __ATOMIC_ACQUIRE);
 	}
-	if (!value[COUNTER_FREQUENCY])
-		return -ENOENT;
 	*ret_now = (struct perfdata_safepoints){
 	        .begun = value[COUNTER_BEGUN],
-	        .stopping_ns = to_ns(value[COUNTER_STOPPING], value[COUNTER_FREQUENCY]),
-	        .stopped_ns = to_ns(value[COUNTER_STOPPED], value[COUNTER_FREQUENCY]),
+	        .stopping_ns = value[COUNTER_STOPPING],
+	        .stopped_ns = value[COUNTER_STOPPED],
 	};
 	return 0;
 }

@@ -123,15 +123,15 @@ def compiled(jdk, name, *sources):
 
 
 class Program:
-    """A running Java program that prints what it did, and "done" at last; with wait, it says "waiting" before it begins."""
+    """A running Java program that prints what it did, and "done" at last; it says "waiting" and waits for a line before it begins."""
 
-    def __init__(self, jdk, classes, name, argument, *options, wait=False):
+    def __init__(self, jdk, classes, name, argument, *options):
         self.jdk = jdk
         self.process = subprocess.Popen([os.path.join(jdk.home, "bin", "java"), "-Xmx64m", *options, "-cp", classes, name, argument],
                                         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         started.append(self.process)
         self.pid = self.process.pid
-        if wait and self.process.stdout.readline() != "waiting\n":
+        if self.process.stdout.readline() != "waiting\n":
             raise AssertionError("%s does not wait" % name)
 
     def attach(self, test, options):

@@ -15,6 +15,7 @@ def run(test, jdk, mode, options, *flags):
     driver = Driver(path)
     try:
         program = Program(jdk, compiled(jdk, "VirtualThreads"), "VirtualThreads", mode, agent_path("socket=%s,slots=65536%s" % (path, options)), *flags)
+        driver.wait_for("attached")
         lines = program.finish(test)
         driver.wait_for("detached")
     finally:
@@ -70,11 +71,10 @@ class AgentVirtualThreads(unittest.TestCase):
         path = new_socket()
         driver = Driver(path)
         try:
-            program = Program(WITH[-1], compiled(WITH[-1], "VirtualThreads"), "VirtualThreads", "wait", "-XX:+EnableDynamicAgentLoading",
-                              wait=True)
+            program = Program(WITH[-1], compiled(WITH[-1], "VirtualThreads"), "VirtualThreads", "run", "-XX:+EnableDynamicAgentLoading")
             program.attach(self, "socket=%s,slots=65536" % path)
             driver.wait_for("attached")
-            lines = program.finish(self, "go")
+            lines = program.finish(self)
             driver.wait_for("detached")
         finally:
             driver.end()

@@ -5,8 +5,8 @@ import java.util.ArrayList;
 import java.util.List;
 
 /**
- * An application that says which requests its threads work for. ARG0 is what it does; what it prints, a line each, is what the
- * events must say.
+ * An application that says which requests its threads work for. It waits for a line of input, and does what ARG0 names; what it
+ * prints, a line each, is what the events must say.
  */
 public class Application {
     static final int THREADS = 8, ROUNDS = 300;
@@ -74,9 +74,13 @@ public class Application {
     static void garbage() {
         String good = parent(0x1122334455667788L);
         String[] texts = {null, "", " ", "x", "1122334455667788 ", "112233445566778g", "1122334455667788".repeat(3), "0".repeat(16), good.substring(1),
-            good.replace('-', '_'), good.toUpperCase(), "\u0661".repeat(16), "\ud83d\ude00".repeat(30), "-".repeat(10000), parent(0), good + good, good + "-x"};
+            good.replace('-', '_'), good.replace("0af7", "0AF7"), "\u0661".repeat(16), "\ud83d\ude00".repeat(30), "-".repeat(10000), parent(0),
+            good + good, good + "-x", "ff" + good.substring(2), "cc" + good.substring(2) + "x", good.replaceAll("-0af.{29}-", "-" + "0".repeat(32) + "-")};
+        String[] sound = {good, "1122334455667788", "cc" + good.substring(2) + "-x"};
         for (String text : texts)
             say("garbage", Tailor.begin(text));
+        for (String text : sound)
+            say("sound", Tailor.begin(text));
         Tailor.begin(0);
         Tailor.end(0);
     }
@@ -106,7 +110,6 @@ public class Application {
     /** For an agent that comes later: goes on until the standard input ends. */
     static void later() throws Exception {
         long calls = 0;
-        System.out.println("waiting");
         while (System.in.available() == 0) {
             Tailor.end(Tailor.begin(++calls));
             Thread.sleep(1);
@@ -114,6 +117,9 @@ public class Application {
     }
 
     public static void main(String[] arguments) throws Exception {
+        System.out.println("waiting");
+        if (!arguments[0].equals("later"))
+            System.in.read();
         switch (arguments[0]) {
             case "threads" -> threads();
             case "virtual" -> virtual();

@@ -8,7 +8,7 @@ import java.util.concurrent.ConcurrentLinkedQueue;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * With ARG0 "run", or "wait" and then a line of input: virtual threads that sleep, yield, and wait for locks and monitors, and note each time which kernel thread they run on: what
+ * It waits for a line of input; then, with ARG0 "run": virtual threads that sleep, yield, and wait for locks and monitors, and note each time which kernel thread they run on: what
  * the mounts must say. With ARG0 "time": what a mount and an unmount cost together.
  */
 public class VirtualThreads {
@@ -92,10 +92,8 @@ public class VirtualThreads {
     }
 
     public static void main(String[] arguments) throws Exception {
-        if (arguments[0].equals("wait")) {
-            System.out.println("waiting");
-            System.in.read();
-        }
+        System.out.println("waiting");
+        System.in.read();
         if (arguments[0].equals("time"))
             time();
         else

@@ -23,6 +23,7 @@ import java.lang.invoke.MethodType;
  */
 public final class Tailor {
     private static final int TRACEPARENT_LENGTH = 55;
+    private static final int TRACE_AT = 3;
     private static final int PARENT_AT = 36;
     private static final int ID_LENGTH = 16;
 
@@ -76,27 +77,38 @@ public final class Tailor {
             end0(request, virtualThread());
     }
 
-    /** The id in 16 lower-case hexadecimal digits, or in the parent id of a traceparent (W3C Trace Context, 3.2); 0: neither. */
+    /** The id in 16 lower-case hexadecimal digits, or in the parent id of a traceparent (W3C Trace Context, 3.2.2); 0: neither. */
     private static long parse(String header) {
         if (header == null)
             return 0;
         int length = header.length();
         if (length == ID_LENGTH)
-            return hex(header, 0);
+            return isHex(header, 0, ID_LENGTH) ? value(header, 0) : 0;
         if (length < TRACEPARENT_LENGTH || header.charAt(2) != '-' || header.charAt(35) != '-' || header.charAt(52) != '-')
             return 0;
-        return hex(header, PARENT_AT);
+        if (!isHex(header, 0, 2) || !isHex(header, TRACE_AT, PARENT_AT - 1) || !isHex(header, PARENT_AT, 52) || !isHex(header, 53, 55))
+            return 0;
+        boolean first = header.charAt(0) == '0' && header.charAt(1) == '0', none = header.charAt(0) == 'f' && header.charAt(1) == 'f';
+        if (none || length > TRACEPARENT_LENGTH && (first || header.charAt(TRACEPARENT_LENGTH) != '-'))
+            return 0;
+        return (value(header, TRACE_AT) | value(header, TRACE_AT + ID_LENGTH)) == 0 ? 0 : value(header, PARENT_AT);
     }
 
-    private static long hex(String text, int at) {
+    private static int digit(char c) {
+        return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+    }
+
+    private static boolean isHex(String text, int from, int to) {
+        for (int i = from; i < to; i++)
+            if (digit(text.charAt(i)) < 0)
+                return false;
+        return true;
+    }
+
+    private static long value(String text, int at) {
         long value = 0;
-        for (int i = at; i < at + ID_LENGTH; i++) {
-            char c = text.charAt(i);
-            int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-            if (digit < 0)
-                return 0;
-            value = value << 4 | digit;
-        }
+        for (int i = at; i < at + ID_LENGTH; i++)
+            value = value << 4 | digit(text.charAt(i));
         return value;
     }
 
