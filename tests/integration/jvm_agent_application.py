@@ -89,8 +89,17 @@ class AgentApplication(unittest.TestCase):
         self.assertEqual(len({event.tid for event in events}), 1)
 
     @on_each_jdk
+    def test_native_code_says_the_same(self, jdk):
+        lines, events, _ = run(self, jdk, "native")
+        said = [("app-begin", 5, 0), ("app-end", 5, 0)]
+        for number in (int(line.split()[1]) for line in lines if line.startswith("virtual ")):
+            said += [("app-begin", 6, number), ("app-end", 6, number)]
+        self.assertEqual([(event.kind, event.request, event.arg0) for event in events], said)
+        self.assertEqual(len(said), 2 if jdk.version < 21 else 4)
+
+    @on_each_jdk
     def test_without_an_agent_the_same_calls_do_nothing(self, jdk):
-        for mode in ("threads", "garbage", "crossed", "virtual")[:3 if jdk.version < 21 else 4]:
+        for mode in ("threads", "garbage", "crossed", "native", "virtual")[:4 if jdk.version < 21 else 5]:
             application(jdk, mode).finish(self)
 
     @on_each_jdk

@@ -107,6 +107,26 @@ public class Application {
         }
     }
 
+    static native void nativeBegin(long request);
+
+    static native void nativeEnd(long request);
+
+    /** The same by native code, also on a virtual thread where there are some. */
+    static void byNativeCode() throws Exception {
+        System.load(System.getenv("TAILOR_APPLICATION_NATIVE"));
+        nativeBegin(5);
+        nativeBegin(0);
+        nativeEnd(5);
+        if (Runtime.version().feature() < 21)
+            return;
+        Thread thread = (Thread) Thread.class.getMethod("startVirtualThread", Runnable.class).invoke(null, (Runnable) () -> {
+            say("virtual", Thread.currentThread().getId(), 6);
+            nativeBegin(6);
+            nativeEnd(6);
+        });
+        thread.join();
+    }
+
     /** For an agent that comes later: goes on until the standard input ends. */
     static void later() throws Exception {
         long calls = 0;
@@ -125,6 +145,7 @@ public class Application {
             case "virtual" -> virtual();
             case "garbage" -> garbage();
             case "crossed" -> crossed();
+            case "native" -> byNativeCode();
             case "time" -> time();
             case "later" -> later();
             default -> throw new IllegalArgumentException(arguments[0]);
