@@ -7,7 +7,8 @@
  *   search();
  *   tailor_application_end(request);
  *
- * The request's id is the number that servers get as the parent id of `traceparent`, where the proxy made that field. A begin replaces the one before it on the same thread; an end ends only what was begun with
+ * The request's id is the number that servers get as X-Tailor-Request-Id or, where that is absent, as the parent id of
+ * `traceparent`: 16 hexadecimal digits. A begin replaces the one before it on the same thread; an end ends only what was begun with
  * the same id.
  */
 #ifndef TAILOR_APPLICATION_H
