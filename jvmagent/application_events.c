@@ -9,6 +9,7 @@
 #include "self.h"
 
 #define SIGNATURE "Lio/tailor/Tailor;"
+#define CLASSES_USUAL 65536 /* more are no error; with -Xcheck:jni the JVM speaks of it */
 
 static void write_event(enum tailor_event_kind kind, uint64_t request, const struct self *own, uint64_t vthread)
 {
@@ -107,8 +108,12 @@ void application_events_start(jvmtiEnv *jvmti, JNIEnv *jni)
 	jclass *classes = NULL;
 	jint count = 0;
 
-	if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) != JVMTI_ERROR_NONE)
+	if ((*jni)->PushLocalFrame(jni, CLASSES_USUAL) != JNI_OK) {
+		(*jni)->ExceptionClear(jni);
 		return;
+	}
+	if ((*jvmti)->GetLoadedClasses(jvmti, &count, &classes) != JVMTI_ERROR_NONE)
+		count = 0;
 	for (jint i = 0; i < count; i++) {
 		char *signature = NULL;
 
@@ -117,7 +122,7 @@ void application_events_start(jvmtiEnv *jvmti, JNIEnv *jni)
 				turn_on(jni, classes[i]);
 			(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
 		}
-		(*jni)->DeleteLocalRef(jni, classes[i]);
 	}
-	(*jvmti)->Deallocate(jvmti, (unsigned char *)classes);
+	(*jvmti)->Deallocate(jvmti, (unsigned char *)classes); /* NULL is allowed */
+	(*jni)->PopLocalFrame(jni, NULL);
 }
