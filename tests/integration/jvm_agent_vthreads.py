@@ -4,7 +4,7 @@
 import collections
 import unittest
 
-from jvm_agent_harness import JDKS, Driver, Program, agent_path, compiled, new_socket, run_tests
+from jvm_agent_harness import JDKS, Driver, Java, Program, agent_path, compiled, new_socket, run_tests
 
 WITH = [jdk for jdk in JDKS if jdk.version >= 21]
 
@@ -66,6 +66,16 @@ class AgentVirtualThreads(unittest.TestCase):
 
     def test_turned_off_nothing_is_written(self):
         self.assertEqual(run(self, WITH[-1], "run", ",vthreads=off")[1], [])
+
+    def test_there_is_more_room_where_mounts_are_written(self):
+        for jdk in JDKS:
+            for options, slots in (("", 8192 if jdk.version < 21 else 65536), (",vthreads=off", 8192), (",slots=1024", 1024)):
+                path = new_socket()
+                driver = Driver(path)
+                java = Java(jdk, 300, agent_path("socket=%s%s" % (path, options)))
+                self.assertEqual(driver.wait_for("attached")[3], str(slots))
+                self.assertEqual(java.finish(self), [])
+                driver.end()
 
     def test_an_agent_that_comes_later_sees_them(self):
         path = new_socket()
