@@ -20,11 +20,16 @@
 #include "self.h"
 #include "vthread_events.h"
 
+/*
+ * A server on virtual threads may mount and unmount tens of thousands a second: 4 MiB hold some seconds of that, as 512 KiB
+ * hold minutes of the rest.
+ */
 #define SLOTS_DEFAULT 8192
+#define SLOTS_WITH_VTHREADS 65536
 
 struct options {
 	char socket[NOTIFY_PATH_BYTES];
-	uint64_t slots;
+	uint64_t slots; /* 0: as many as are needed */
 	int vthreads;
 };
 
@@ -37,7 +42,6 @@ static struct {
 static int parse_options(const char *text, struct options *ret_options)
 {
 	memset(ret_options, 0, sizeof(*ret_options));
-	ret_options->slots = SLOTS_DEFAULT;
 	ret_options->vthreads = 1;
 	while (text && *text) {
 		size_t length = strcspn(text, ",");
@@ -176,8 +180,10 @@ static jvmtiEnv *prepare(JavaVM *vm)
 		(*jvmti)->DisposeEnvironment(jvmti);
 		return NULL;
 	}
-	if (agent.options.vthreads)
-		vthread_events_prepare(jvmti);
+	if (agent.options.vthreads && vthread_events_prepare(jvmti) && !agent.options.slots)
+		agent.options.slots = SLOTS_WITH_VTHREADS;
+	if (!agent.options.slots)
+		agent.options.slots = SLOTS_DEFAULT;
 	return jvmti;
 }
 

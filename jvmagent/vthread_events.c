@@ -93,13 +93,13 @@ static int find_extensions(jvmtiEnv *jvmti)
 	return vthreads.mount && vthreads.unmount;
 }
 
-void vthread_events_prepare(jvmtiEnv *jvmti)
+int vthread_events_prepare(jvmtiEnv *jvmti)
 {
 	jvmtiCapabilities capabilities;
 	jvmtiError error;
 
 	if (!find_extensions(jvmti))
-		return;
+		return 0;
 	memset(&capabilities, 0, sizeof(capabilities));
 	((unsigned char *)&capabilities)[SUPPORT_VIRTUAL_THREADS_BYTE] = SUPPORT_VIRTUAL_THREADS_BIT;
 	error = (*jvmti)->AddCapabilities(jvmti, &capabilities);
@@ -108,9 +108,10 @@ void vthread_events_prepare(jvmtiEnv *jvmti)
 	if (error == JVMTI_ERROR_NONE)
 		error = (*jvmti)->SetExtensionEventCallback(jvmti, vthreads.unmount, unmounted);
 	if (error == JVMTI_ERROR_NONE)
-		return;
+		return 1;
 	say("this JVM refuses events of virtual threads (JVMTI error %d); they will be missing", error);
 	vthreads.mount = vthreads.unmount = 0;
+	return 0;
 }
 
 /* Thread.tid, what Thread.threadId() returns; NULL where this JDK keeps it elsewhere. */

@@ -7,9 +7,9 @@
 
 /*
  * Asks this JVM for the events, and for the capability that they need. While the agent loads, before notify_open(). A JVM
- * without virtual threads stays as it is, and nothing is said.
+ * without virtual threads stays as it is, and nothing is said. Returns whether they will come.
  */
-void vthread_events_prepare(jvmtiEnv *jvmti);
+int vthread_events_prepare(jvmtiEnv *jvmti);
 
 /*
  * Turns them on, if vthread_events_prepare() found them: TAILOR_EVENT_VTHREAD_MOUNT and -UNMOUNT from then on, on the
