@@ -21,8 +21,8 @@
 #include "vthread_events.h"
 
 /*
- * A server on virtual threads may mount and unmount tens of thousands a second: 4 MiB hold some seconds of that, as 512 KiB
- * hold minutes of the rest.
+ * A server on virtual threads may mount and unmount tens of thousands of times a second: 4 MiB hold some seconds of
+ * that, as 512 KiB hold minutes of the rest.
  */
 #define SLOTS_DEFAULT 8192
 #define SLOTS_WITH_VTHREADS 65536
@@ -71,7 +71,8 @@ static int parse_options(const char *text, struct options *ret_options)
 		} else if (length == 12 && strncmp(text, "vthreads=off", 12) == 0) {
 			ret_options->vthreads = 0;
 		} else {
-			say("unknown option \"%.*s\", known are socket=PATH, slots=N and vthreads=on|off; the JVM runs on without it",
+			say("unknown option \"%.*s\", known are socket=PATH, slots=N and vthreads=on|off; "
+			    "the JVM runs on without it",
 			    (int)length, text);
 			return -EINVAL;
 		}

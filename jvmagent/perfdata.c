@@ -77,8 +77,8 @@ struct text {
 };
 
 /*
- * In the order in which HotSpot raises them in a safepoint. Times are in "ticks" of sun.os.hrt.frequency, which does not exist yet when
- * the agent starts with the JVM; on Linux it is the constant 10^9 (os::elapsed_frequency()).
+ * In the order in which HotSpot raises them in a safepoint. Times are in "ticks" of sun.os.hrt.frequency, which does
+ * not exist yet when the agent starts with the JVM; on Linux it is the constant 10^9 (os::elapsed_frequency()).
  */
 enum counter {
 	COUNTER_BEGUN,

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Which collector paused and why, and what safepoints took, from the JVM's own performance counters ("perf-data", what jstat shows): plain memory
- * that HotSpot keeps current and maps from /tmp/hsperfdata_USER/PID. Layout: HotSpot's perfMemory.hpp, version 2.0.
+ * Which collector paused and why, and what safepoints took, from the JVM's own performance counters ("perf-data",
+ * what jstat shows): plain memory that HotSpot keeps current and maps from /tmp/hsperfdata_USER/PID. Layout:
+ * HotSpot's perfMemory.hpp, version 2.0.
  */
 #ifndef TAILOR_JVMAGENT_PERFDATA_H
 #define TAILOR_JVMAGENT_PERFDATA_H
@@ -31,8 +32,9 @@ struct perfdata_safepoints {
 };
 
 /*
- * Reads stopped_ns, then stopping_ns, then begun; one that goes on meanwhile may show in some only. After perfdata_open().
- * Returns 0, or -ENOENT where the JVM does not keep all of them. Any thread; no lock, no allocation, no system call.
+ * Reads stopped_ns, then stopping_ns, then begun; one that goes on meanwhile may show in some only. After
+ * perfdata_open(). Returns 0, or -ENOENT where the JVM does not keep all of them. Any thread; no lock, no allocation,
+ * no system call.
  */
 int perfdata_safepoints(struct perfdata_safepoints *ret_now);
 

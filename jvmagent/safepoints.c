@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * HotSpot's runtimeService.cpp raises, in this order: `begun` when it begins to stop the threads, `stopping` by the time it
- * took when all have stopped, `stopped` by the whole time when it lets them go on. So the time to stop of the safepoint
- * that we are in is the growth of `stopping` since any moment before its begin and after the end of the one before. Two
- * sources know such a moment:
+ * HotSpot's runtimeService.cpp raises, in this order: `begun` when it begins to stop the threads, `stopping` by the
+ * time it took when all have stopped, `stopped` by the whole time when it lets them go on. So the time to stop of the
+ * safepoint that we are in is the growth of `stopping` since any moment before its begin and after the end of the one
+ * before. Two sources know such a moment:
  *
  * - the VM Thread itself, when a pause ends: nothing but that safepoint's end is to come before the next begins.
- * - the beat. It reads `stopped`, `stopping` and `begun` in this order. If later, inside a safepoint, `begun` is just one
- *   more and `stopped` the same, then nothing ended since the first read; so nothing was under way in between either,
- *   as that would have had to end before this one began.
+ * - the beat. It reads `stopped`, `stopping` and `begun` in this order. If later, inside a safepoint, `begun` is
+ *   just one more and `stopped` the same, then nothing ended since the first read; so nothing was under way in between
+ *   either, as that would have had to end before this one began.
  */
 #include "safepoints.h"
 

@@ -12,8 +12,8 @@
 void safepoints_open(void);
 
 /*
- * How many ns bringing the threads to a stop took for the safepoint that we are in, or 0 where that is not certain. Only at
- * the first GarbageCollectionStart of a pause, on the VM Thread. No lock, no allocation, no system call.
+ * How many ns bringing the threads to a stop took for the safepoint that we are in, or 0 where that is not certain.
+ * Only at the first GarbageCollectionStart of a pause, on the VM Thread. No lock, no allocation, no system call.
  */
 uint64_t safepoints_time_to_stop_ns(void);
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Which virtual thread runs on which carrier, and when. JDK 21 and later say so by two extension events of HotSpot,
- * com.sun.hotspot.events.VirtualThreadMount and -Unmount, on the carrier: the first just after the thread's identity has
- * changed, the second just before, so both may use JNI.
+ * com.sun.hotspot.events.VirtualThreadMount and -Unmount, on the carrier: the first just after the thread's identity
+ * has changed, the second just before, so both may use JNI.
  *
  * A virtual thread's number is its Thread.threadId(): the JDK gives it before the first mount and never again, 0 never.
  * It is read from the field behind it, which costs a few nanoseconds and no step into the VM. JVMTI's thread-local
@@ -139,6 +139,7 @@ void vthread_events_start(jvmtiEnv *jvmti, JNIEnv *jni)
 	}
 	/* The callback alone does not turn an extension event on, whatever SetExtensionEventCallback's page says. */
 	for (size_t i = 0; i < sizeof(events) / sizeof(events[0]); i++)
-		if ((*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, (jvmtiEvent)events[i], NULL) != JVMTI_ERROR_NONE)
+		if ((*jvmti)->SetEventNotificationMode(jvmti, JVMTI_ENABLE, (jvmtiEvent)events[i], NULL) !=
+		    JVMTI_ERROR_NONE)
 			say("this JVM refuses an event of virtual threads; it will be missing");
 }

@@ -6,8 +6,8 @@
 #include <jvmti.h>
 
 /*
- * Asks this JVM for the events, and for the capability that they need. While the agent loads, before notify_open(). A JVM
- * without virtual threads stays as it is, and nothing is said. Returns whether they will come.
+ * Asks this JVM for the events, and for the capability that they need. While the agent loads, before notify_open(). A
+ * JVM without virtual threads stays as it is, and nothing is said. Returns whether they will come.
  */
 int vthread_events_prepare(jvmtiEnv *jvmti);
 

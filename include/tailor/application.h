@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Says which request a thread works for, where Tailor cannot see it: for native code in a JVM that has the agent (what
- * io.tailor.Tailor is for Java). Where there is no agent, both calls do nothing. Nothing to link but libc; needs _GNU_SOURCE.
+ * Says which request a thread works for, where Tailor cannot see it: for native code in a JVM that has the agent
+ * (what io.tailor.Tailor is for Java). Where there is no agent, both calls do nothing. Nothing to link but libc;
+ * needs _GNU_SOURCE.
  *
  *   tailor_application_begin(request);
  *   search();
  *   tailor_application_end(request);
  *
- * The request's id is the number that servers get as X-Tailor-Request-Id or, where that is absent, as the parent id of
- * `traceparent`: 16 hexadecimal digits. A begin replaces the one before it on the same thread; an end ends only what was begun with
- * the same id.
+ * The request's id is the number that servers get as X-Tailor-Request-Id or, where that is absent, as the parent id
+ * of `traceparent`: 16 hexadecimal digits. A begin replaces the one before it on the same thread; an end ends only
+ * what was begun with the same id.
  */
 #ifndef TAILOR_APPLICATION_H
 #define TAILOR_APPLICATION_H
@@ -21,8 +22,8 @@
 typedef void (*tailor_application_call)(uint64_t request);
 
 /*
- * The agent's function of that name, or NULL. The JVM loads agents for itself alone, so the agent is asked for by its name
- * among what is loaded; nothing gets loaded by this.
+ * The agent's function of that name, or NULL. The JVM loads agents for itself alone, so the agent is asked for by its
+ * name among what is loaded; nothing gets loaded by this.
  */
 static inline tailor_application_call tailor_application_find(const char *name)
 {
@@ -52,9 +53,10 @@ static inline void tailor_application_say(struct tailor_application_link *link, 
 }
 
 /*
- * The calling thread works for `request` from now on; 0: nothing is done. Any thread; some 100 ns, and a look at what is loaded
- * the first time in each file that uses it. Never blocks or fails. An agent that is loaded later than that is not found any more.
- * On a virtual thread, its number is known only where the agent watches virtual threads (its option vthreads).
+ * The calling thread works for `request` from now on; 0: nothing is done. Any thread; some 100 ns, and a look at what
+ * is loaded the first time in each file that uses it. Never blocks or fails. An agent that is loaded later than that
+ * is not found any more. On a virtual thread, its number is known only where the agent watches virtual threads (its
+ * option vthreads).
  */
 static inline void tailor_application_begin(uint64_t request)
 {

@@ -17,9 +17,10 @@ import java.lang.invoke.MethodType;
  * }
  * }</pre>
  *
- * A call is for the thread that makes it, platform or virtual, from then on; it costs about as much as System.nanoTime() twice,
- * allocates nothing, waits for nothing and never throws. Where the JVM has no agent of Tailor it does nothing. A begin replaces
- * the one before it on the same thread; an end ends only what was begun with the same id.
+ * A call is for the thread that makes it, platform or virtual, from then on; it costs about as much as
+ * System.nanoTime() twice, allocates nothing, waits for nothing and never throws. Where the JVM has no agent of
+ * Tailor it does nothing. A begin replaces the one before it on the same thread; an end ends only what was begun with
+ * the same id.
  */
 public final class Tailor {
     private static final int TRACEPARENT_LENGTH = 55;
@@ -59,8 +60,8 @@ public final class Tailor {
     /**
      * The calling thread works for this request from now on.
      *
-     * @param header the value of the request's X-Tailor-Request-Id or, where it has none, traceparent; null and whatever is neither are
-     *               no request, and nothing is done
+     * @param header the value of the request's X-Tailor-Request-Id or, where it has none, traceparent; null and
+     *               whatever is neither are no request, and nothing is done
      * @return the request's id for {@link #end}, 0: none
      */
     public static long begin(String header) {
@@ -77,18 +78,20 @@ public final class Tailor {
             end0(request, virtualThread());
     }
 
-    /** The id in 16 lower-case hexadecimal digits, or in the parent id of a traceparent (W3C Trace Context, 3.2.2); 0: neither. */
+    /** The id as 16 hexadecimal digits, or as the parent id of a valid traceparent (W3C Trace Context, 3.2.2); 0: neither. */
     private static long parse(String header) {
         if (header == null)
             return 0;
         int length = header.length();
         if (length == ID_LENGTH)
             return isHex(header, 0, ID_LENGTH) ? value(header, 0) : 0;
-        if (length < TRACEPARENT_LENGTH || header.charAt(2) != '-' || header.charAt(35) != '-' || header.charAt(52) != '-')
+        if (length < TRACEPARENT_LENGTH)
             return 0;
-        if (!isHex(header, 0, 2) || !isHex(header, TRACE_AT, PARENT_AT - 1) || !isHex(header, PARENT_AT, 52) || !isHex(header, 53, 55))
+        if (header.charAt(2) != '-' || header.charAt(35) != '-' || header.charAt(52) != '-')
             return 0;
-        boolean first = header.charAt(0) == '0' && header.charAt(1) == '0', none = header.charAt(0) == 'f' && header.charAt(1) == 'f';
+        if (!isHex(header, 0, 2) || !isHex(header, TRACE_AT, 35) || !isHex(header, PARENT_AT, 52) || !isHex(header, 53, 55))
+            return 0;
+        boolean first = header.startsWith("00"), none = header.startsWith("ff");
         if (none || length > TRACEPARENT_LENGTH && (first || header.charAt(TRACEPARENT_LENGTH) != '-'))
             return 0;
         return (value(header, TRACE_AT) | value(header, TRACE_AT + ID_LENGTH)) == 0 ? 0 : value(header, PARENT_AT);
