@@ -35,7 +35,7 @@ class Cgroup:
         (self.path / "cpu.cfs_quota_us").write_text(str(quota_us or -1))
 
     def limit_reads(self, device, bytes_per_s):
-        """device: "MAJOR:MINOR" of a whole disk. 0: no limit."""
+        """device: MAJOR:MINOR of a whole disk. 0: no limit."""
         if self.version == 2:
             (self.path / "io.max").write_text(f"{device} rbps={bytes_per_s or 'max'}")
         else:
@@ -53,7 +53,7 @@ class Cgroup:
 
 
 def disk_of(path):
-    """ "MAJOR:MINOR" of the whole disk that a file is on, or None: its file system has none of its own, or a layer between. """
+    """MAJOR:MINOR of the whole disk that a file is on, or None: its file system has no disk, or a layer in between."""
     device = os.stat(path).st_dev
     here = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
     if not here.exists():

@@ -35,7 +35,7 @@ def by_number(timelines):
     return found
 
 
-def sums_are_exact(timelines):
+def first_not_exact(timelines):
     """The text of the first timeline whose spans do not fill it to the nanosecond, or None."""
     for timeline in timelines:
         try:
@@ -45,8 +45,11 @@ def sums_are_exact(timelines):
     return None
 
 
-def summarize(verdicts, plants, counts, timelines):
-    """Everything that was found, as plain data. counts: by plant, of plantings and of those that were repeated, by why."""
+def summarize(verdicts, plants, counts, timelines, frozen):
+    """
+    Everything that was found, as plain data. counts: by plant, of plantings and of those that were repeated, by why. frozen: names of
+    requests that the machine's host held up, by how many.
+    """
     rows = []
     for plant in plants:
         own = [verdict for verdict in verdicts if verdict.plant is plant]
@@ -62,7 +65,7 @@ def summarize(verdicts, plants, counts, timelines):
         })
     return {"rows": rows, "requests": len(verdicts), "right": sum(verdict.right for verdict in verdicts), "timelines": len(timelines),
             "unexplained_median": statistics.median([v.unexplained for v in verdicts]) if verdicts else None,
-            "not_exact": sums_are_exact(timelines)}
+            "not_exact": first_not_exact(timelines), "held_up_by_the_host": frozen}
 
 
 def bars(summary):
@@ -95,6 +98,8 @@ def table(summary):
         unexplained = "-" if row["unexplained_median"] is None else f"{row['unexplained_median']:.1%}"
         lines.append(f"{row['planted']:24} {row['planted_times']:5} {row['frozen']:6} {row['disturbed']:9} {row['missed']:6} {row['requests']:4} "
                      f"{row['right']:5} {unexplained:>7}  {named}")
+    frozen = ", ".join(f"{cause} {count}" for cause, count in summary["held_up_by_the_host"].items())
+    lines.append(f"held up by the machine's host, not judged: {frozen or 'none'}")
     return "\n".join(lines)
 
 

@@ -13,7 +13,7 @@ class Plant:
     session = "serial"
     # What timelines say is missing where they cannot know this cause: it is then planted, but not judged.
     needs = ()
-    # It takes CPU time from the threads of server or proxy; of other plants that is something else that ran on this machine.
+    # Threads of server or proxy wait for a CPU because of it; with other plants that is something else that runs on this machine.
     takes_cpu = False
     # Once without being judged, so that the JVM has loaded what it takes.
     rehearsed = False

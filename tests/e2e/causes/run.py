@@ -16,7 +16,7 @@ PLANTS = in_server.PLANTS + network.PLANTS + outside.PLANTS + jvm.PLANTS
 ALONE = "TAILOR_CAUSES_ALONE"
 # A freeze of the machine that makes this much of a request's time spoils the planting; waits for CPUs that others had, this much.
 FROZEN = 0.1
-DISTURBED = 0.2
+DISTURBED = 0.35
 
 
 def in_a_network_of_its_own():
@@ -84,6 +84,7 @@ class Trial:
         self.files = Files(scene.directory)
         self.rounds = 0
         self.counts, self.timelines, self.verdicts = {}, [], []
+        self.frozen = {}
 
     def run(self, times, plants=None, seed=1):
         """Plants each so often, all of them or those given, which were planted before."""
@@ -118,10 +119,19 @@ class Trial:
         self.timelines += stored
         named = judge.by_number(stored)
         self.verdicts += [judge.Verdict(plant, request, named.get(request.number)) for plant, request in found]
+        self._see_frozen(stage.traffic.requests.values(), freezes.list(), named)
         for plant in plants:
             lacking = [phrase for phrase in plant.needs if any(said.startswith(phrase) for t in stored for said in t.missing)]
             if lacking:
                 self._leave_out(plant, f"is not judged: timelines say that this host cannot tell {', '.join(lacking)}")
+
+    def _see_frozen(self, requests, freezes, named):
+        """What requests are called that the machine's host held up. Nobody planted that, so it is told and not judged."""
+        for request in requests:
+            if any(request.overlap_ns(*freeze) >= 0.6 * request.ns() >= 12e6 for freeze in freezes):
+                timeline = named.get(request.number)
+                name = timeline.dominant if timeline else "no timeline"
+                self.frozen[name] = self.frozen.get(name, 0) + 1
 
     def _leave_out(self, plant, why):
         note(f"{plant.name} {why}")
@@ -129,7 +139,7 @@ class Trial:
         self.verdicts = [verdict for verdict in self.verdicts if verdict.plant is not plant]
 
     def summary(self):
-        return judge.summarize(self.verdicts, self.plants, self.counts, self.timelines)
+        return judge.summarize(self.verdicts, self.plants, self.counts, self.timelines, self.frozen)
 
     def doubtful(self):
         """Plants that are below what is promised for each, so far."""
