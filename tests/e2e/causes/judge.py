@@ -61,7 +61,7 @@ def summarize(verdicts, plants, counts, timelines, frozen):
             "right": sum(verdict.right for verdict in own), "named": named,
             "no_timeline": sum(verdict.timeline is None for verdict in own),
             "unexplained_median": statistics.median([v.unexplained for v in own]) if own else None,
-            "covered_min": min((v.covered for v in own), default=None),
+            "covered_min": min((v.covered for v in own), default=None) if plant.covered else None,
         })
     return {"rows": rows, "requests": len(verdicts), "right": sum(verdict.right for verdict in verdicts), "timelines": len(timelines),
             "unexplained_median": statistics.median([v.unexplained for v in verdicts]) if verdicts else None,
@@ -76,7 +76,7 @@ def bars(summary):
     worst_share = worst["right"] / worst["requests"] if worst["requests"] else 0
     lacking = [row["planted"] for row in rows if row["planted_times"] < row["wanted_times"]]
     lost = sum(row["no_timeline"] for row in rows)
-    short = [row for row in rows if row["requests"] and row["covered_min"] < COVERED]
+    short = [row for row in rows if row["covered_min"] is not None and row["covered_min"] < COVERED]
     return [
         (f"top cause right, at least {RIGHT_OVERALL:.0%}", share >= RIGHT_OVERALL, f"{share:.1%}"),
         (f"of each kind, at least {RIGHT_OF_EACH:.0%}", worst_share >= RIGHT_OF_EACH, f"{worst['planted']} {worst_share:.1%}"),

@@ -55,6 +55,7 @@ class Retransmission(Plant):
 
 class SlowClient(Plant):
     name = "slow-client"
+    covered = False
     takes_cpu = True  # server, proxy and client hand on megabytes
     accepted = ("slow-client",)
     why = "the client does not read for 50 ms, and the response does not fit into what the sockets hold"
@@ -71,6 +72,7 @@ class SlowClient(Plant):
 
 class SmallWindow(Plant):
     name = "small-window"
+    covered = False
     takes_cpu = True  # as above
     accepted = ("slow-client",)
     why = "the client reads at once, but its window holds 4 KiB only: the response crosses it in a thousand steps"

@@ -13,6 +13,9 @@ class Plant:
     session = "serial"
     # What timelines say is missing where they cannot know this cause: it is then planted, but not judged.
     needs = ()
+    # Whether the timeline must cover what the client saw. It ends when the client's socket has taken the last byte, which a slow client
+    # has not read by then.
+    covered = True
     # Threads of server or proxy wait for a CPU because of it; with other plants that is something else that runs on this machine.
     takes_cpu = False
     # Once without being judged, so that the JVM has loaded what it takes.
