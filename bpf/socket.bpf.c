@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * Which request a thread serves, when it wrote the response, and when those bytes left. Everything here is about
- * connections whose tag (include/tailor/tag.h) names a request: a connection without one costs two array look-ups.
+ * connections whose tag (include/tailor/tag.h) names a request, and about a server's others at the same port: any other connection
+ * costs three array look-ups.
  */
 #include "emit.bpf.h"
 
@@ -18,6 +19,12 @@ struct {
 	__type(key, uint32_t);
 	__type(value, struct tailor_tag);
 } tags SEC(".maps");
+
+/*
+ * The ports at which tagged requests have come. What else comes and goes there is told without a request: a thread that
+ * serves somebody else meanwhile does not work for the request that it received before.
+ */
+uint8_t serves[1 << 16] = {};
 
 /* Which end of a tagged connection a socket is. */
 enum end { END_SERVER, END_PROXY };
@@ -133,6 +140,8 @@ static __always_inline void received(struct sock *sk, int bytes, int flags)
 	request = tagged_request(sk, END_SERVER);
 	bind_thread(request, local_port(sk));
 	if (request)
+		serves[local_port(sk)] = 1;
+	if (serves[local_port(sk)])
 		emit_bytes(TAILOR_EVENT_RECEIVE, sk, request, tcp->copied_seq - (uint32_t)bytes, bytes);
 }
 
@@ -145,7 +154,7 @@ static __always_inline void written(struct sock *sk, int bytes)
 	if (bytes <= 0 || current_role() != ROLE_SERVER)
 		return;
 	request = tagged_request(sk, END_SERVER);
-	if (!request)
+	if (!request && !serves[local_port(sk)])
 		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (tcp)

@@ -46,10 +46,11 @@ enum tailor_event_kind {
 	TAILOR_EVENT_PAGE_FAULT_END = 5,
 	/* A traced server's thread received bytes on a tagged connection and is bound to `request` from now on.
 	 * extra: TAILOR_PORTS(local, remote) as the server sees them, arg[0]: TCP sequence of the first byte
-	 * received, arg[1]: bytes. */
+	 * received, arg[1]: bytes. request 0: the connection has no tag, but tagged ones came at the same local port: the
+	 * thread serves somebody who did not come through the proxy, and is bound to nothing. */
 	TAILOR_EVENT_RECEIVE = 6,
 	/* A thread of a traced server wrote to a tagged connection; time is the end of the write.
-	 * request: of the connection's tag. extra: TAILOR_PORTS(local, remote) as the writer sees them,
+	 * request: of the connection's tag, 0 as for RECEIVE. extra: TAILOR_PORTS(local, remote) as the writer sees them,
 	 * arg[0]: TCP sequence of the first byte, arg[1]: bytes, arg[2]: TAILOR_UNSENT(why, bytes that TCP had not sent
 	 * then). */
 	TAILOR_EVENT_SYSCALL_WRITE = 7,

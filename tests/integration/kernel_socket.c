@@ -338,6 +338,27 @@ static void a_peek_does_not_bind_and_a_receive_without_a_tag_unbinds(void **stat
 	connection_close(&connection);
 }
 
+static void what_a_server_serves_past_the_proxy_shows_without_a_request_once_tagged_ones_came_there(void **state)
+{
+	struct connection connection;
+	struct recording recording;
+
+	(void)state;
+	connection_open(&connection, "127.0.0.1:0", "127.0.0.1:0");
+	assert_nothing_recorded(&connection);
+	assert_exchange_recorded(&connection, 33, 10, 20);
+	set_request(&connection, 0);
+	recording_begin(&recording, kernel);
+	exchange(&connection, 10, 20);
+	recording_end(&recording);
+	assert_non_null(find(&recording, TAILOR_EVENT_RECEIVE, server_ports(&connection), 0));
+	assert_non_null(find(&recording, TAILOR_EVENT_SYSCALL_WRITE, server_ports(&connection), 0));
+	assert_int_equal(count_socket_events(&recording), 2);
+	recording_free(&recording);
+	assert_int_equal(bound_request(&connection), 0);
+	connection_close(&connection);
+}
+
 /* Wake-ups carry the waker's request: the server answers over the control socket, on which this process sleeps. */
 static void a_wake_up_names_the_request_that_the_waker_is_bound_to(void **state)
 {
@@ -478,6 +499,7 @@ int main(void)
 		cmocka_unit_test(a_tag_that_names_another_server_or_no_request_joins_nothing),
 		cmocka_unit_test(a_client_with_the_proxys_port_but_another_address_is_not_joined),
 		cmocka_unit_test(a_peek_does_not_bind_and_a_receive_without_a_tag_unbinds),
+		cmocka_unit_test(what_a_server_serves_past_the_proxy_shows_without_a_request_once_tagged_ones_came_there),
 		cmocka_unit_test(a_wake_up_names_the_request_that_the_waker_is_bound_to),
 		cmocka_unit_test(only_a_traced_server_binds_and_what_the_proxy_sends_shows_as_it_leaves),
 		cmocka_unit_test(
