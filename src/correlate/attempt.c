@@ -76,6 +76,7 @@ static struct path path_for(struct correlation *correlation, const struct tailor
 	return (struct path){
 	        .index = &correlation->index,
 	        .pauses = &correlation->pauses,
+	        .traffic = &correlation->traffic,
 	        .spans = &correlation->spans,
 	        .wire = wire,
 	        .server_pid = pid_of(correlation, attempt, wire),

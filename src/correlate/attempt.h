@@ -6,12 +6,14 @@
 #include "correlate/index.h"
 #include "correlate/pauses.h"
 #include "correlate/spans.h"
+#include "correlate/traffic.h"
 
 /* One call of tailor_correlate(). */
 struct correlation {
 	const struct tailor_window *window;
 	struct thread_index index;
 	struct pauses pauses;
+	struct traffic traffic;
 	struct span_list spans;
 	enum tailor_join join;
 	uint64_t server_ns;

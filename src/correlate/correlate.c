@@ -189,6 +189,8 @@ int tailor_correlate(const struct tailor_window *window, struct tailor_timeline 
 	error = thread_index_build(&correlation.index, window);
 	if (!error)
 		error = pauses_build(&correlation.pauses, window);
+	if (!error)
+		error = traffic_build(&correlation.traffic, window);
 	if (!error) {
 		cut_request(&correlation);
 		doubt_waits_of_a_long_response(&correlation);
@@ -196,6 +198,7 @@ int tailor_correlate(const struct tailor_window *window, struct tailor_timeline 
 	}
 	thread_index_free(&correlation.index);
 	pauses_free(&correlation.pauses);
+	traffic_free(&correlation.traffic);
 	free(correlation.spans.spans);
 	return error;
 }

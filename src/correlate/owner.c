@@ -21,15 +21,60 @@ static uint32_t receiver_of(const struct path *path)
 	return path->wire->receive ? path->wire->receive->tid : 0;
 }
 
-int owner_was_handed_work(const struct path *path, const struct path_return *wait)
+/* A receive or write for somebody else, known to the proxy or not. */
+static int serves_other(const struct path *path, const struct thread_events *thread, uint32_t position)
+{
+	const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+	return !thread->entries[position].woke && event->request != request_of(path) &&
+	       (event->kind == TAILOR_EVENT_RECEIVE || event->kind == TAILOR_EVENT_SYSCALL_WRITE);
+}
+
+/* Did the thread serve others between two positions of its entries? */
+static int served_others(const struct path *path, const struct thread_events *thread, uint32_t from, uint32_t until)
+{
+	for (; from < until; from++) {
+		if (serves_other(path, thread, from))
+			return 1;
+	}
+	return 0;
+}
+
+const struct tailor_event *owner_served_other(const struct path *path, uint64_t from_ns)
 {
 	const struct thread_events *thread = path->cursor.thread;
-	uint32_t position = thread_entries_until(path->index, thread, wait->out_ns);
-	uint32_t receiver = receiver_of(path);
-	uint64_t since = path->receive_ns > path->floor_ns ? path->receive_ns : path->floor_ns;
+	uint32_t position = path->cursor.position;
 
-	if (is_other(path, wait->waker_request) && wait->waker_tid != receiver)
-		return 0;
+	while (position-- > 0) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (event->time_ns <= from_ns)
+			break;
+		if (event->time_ns <= path->now_ns && serves_other(path, thread, position))
+			return event;
+	}
+	return NULL;
+}
+
+int owner_was_idle(const struct path *path, const struct thread_events *thread, uint32_t wakeup)
+{
+	const struct tailor_event *event = thread_entry_event(path->index, thread, wakeup);
+	uint32_t before = wakeup > 0 ? thread->entries[wakeup - 1].scheduling : NO_POSITION;
+	uint64_t since_ns = before == NO_POSITION ? 0 : thread_entry_event(path->index, thread, before)->time_ns;
+
+	return !traffic_throughout(path->traffic, path->server_pid, request_of(path), since_ns, event->time_ns);
+}
+
+/*
+ * Does a chain of wake-ups lead from the receiving thread, while it was at this request and nothing else, or from the thread
+ * `from` (0: none) before its entry `until`, to this thread before its entry `position`? Strictly: each thread of it was idle until then.
+ */
+static int is_chained(const struct path *path, const struct thread_events *thread, uint32_t position, uint32_t from, uint32_t until,
+                      int strictly)
+{
+	uint64_t since = path->receive_ns > path->floor_ns ? path->receive_ns : path->floor_ns;
+	uint32_t receiver = receiver_of(path);
+
 	for (int hop = 0; hop < HOPS_MAX && thread && position > 0; hop++) {
 		uint32_t wakeup = thread->entries[position - 1].wakeup;
 		const struct tailor_event *event;
@@ -41,16 +86,45 @@ int owner_was_handed_work(const struct path *path, const struct path_return *wai
 		waker = TAILOR_TASK_TID(event->arg[0]);
 		if (event->time_ns < since || is_other(path, event->request))
 			return 0;
-		if (waker == wait->thread.thread->tid || (receiver && waker == receiver))
-			return 1;
+		if (strictly && !owner_was_idle(path, thread, wakeup))
+			return 0;
 		position = thread->entries[wakeup].event;
 		thread = thread_index_find(path->index, waker);
 		position = thread ? thread_entries_before(thread, position) : 0;
+		if (receiver && waker == receiver)
+			return thread && !served_others(path, thread, thread_entries_before(thread, path->wire->receive_event) + 1,
+			                                position);
+		if (waker == from)
+			return thread && !served_others(path, thread, position, until);
 	}
 	return 0;
 }
 
-int owner_serves_many(const struct path *path, const struct path_return *wait)
+int owner_was_handed_work(const struct path *path, const struct path_return *wait)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position = thread_entries_until(path->index, thread, wait->out_ns);
+
+	if (is_other(path, wait->waker_request) && wait->waker_tid != receiver_of(path))
+		return 0;
+	/* It came and went for others while it was waited for. */
+	if (served_others(path, thread, position, thread_entries_before(thread, wait->wakeup_event)))
+		return 0;
+	return is_chained(path, thread, position, wait->thread.thread->tid, wait->thread.position, 1);
+}
+
+int owner_was_reached(const struct path *path, const struct thread_events *thread, uint32_t position)
+{
+	if (thread->tid == receiver_of(path)) {
+		uint32_t receive = thread_entries_before(thread, path->wire->receive_event);
+
+		return position > receive && !served_others(path, thread, receive + 1, position);
+	}
+	return is_chained(path, thread, position, 0, 0, 0);
+}
+
+/* Did the waiting thread serve other requests between the receive and the wait? */
+static int serves_many(const struct path *path, const struct path_return *wait)
 {
 	const struct thread_events *thread = wait->thread.thread;
 	uint32_t position = wait->thread.position, left = RUN_ENTRIES;
@@ -65,6 +139,30 @@ int owner_serves_many(const struct path *path, const struct path_return *wait)
 			return 1;
 	}
 	return 0;
+}
+
+/* System calls in which a loop waits for whatever comes; x86-64. */
+static int is_poll(uint16_t call)
+{
+	switch (call - 1) {
+	case 7:   /* poll */
+	case 23:  /* select */
+	case 232: /* epoll_wait */
+	case 270: /* pselect6 */
+	case 271: /* ppoll */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */ return 1;
+	default: return 0;
+	}
+}
+
+int owner_was_idle_wait(const struct path *path, const struct path_return *wait)
+{
+	const struct tailor_event *out = thread_entry_event(path->index, wait->thread.thread, wait->thread.position);
+
+	if (TAILOR_SWITCH_CALL(out->extra) != 0)
+		return is_poll(TAILOR_SWITCH_CALL(out->extra));
+	return wait->waker_request == 0 && serves_many(path, wait);
 }
 
 /* The other request whose response the thread that `event` woke wrote in that run; 0 when none, or when it wrote this

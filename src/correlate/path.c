@@ -10,6 +10,8 @@
 #define DELIVERY_NS 1000000
 /* How far a thread's single run is looked through. */
 #define RUN_ENTRIES 256
+/* A thread that bytes have woken reads them within this. Later it did something else first, and nobody knows for whom. */
+#define READ_NS 20000
 /* From a fault to its sleep for the disk. Later than that the thread may have left the fault and be in a system call. */
 #define FAULT_TO_SLEEP_NS 100000
 
@@ -83,18 +85,108 @@ static void add_unknown(struct path *path, uint64_t low)
 	add_off_cpu(path, low, &span);
 }
 
+/* From from_ns back to the receive nothing shows which thread worked for the request. Returns down to when it went. */
+static uint64_t lose_track(struct path *path, uint64_t from_ns)
+{
+	struct tailor_span span = {.cause = TAILOR_CAUSE_SERVER};
+
+	path->now_ns = from_ns;
+	path->returns_count = 0;
+	path->handed = 1;
+	path->inferred = 1;
+	span_detail(&span, "which thread worked for the request is not certain");
+	add_off_cpu(path, max_ns(path->receive_ns, path->floor_ns), &span);
+	return max_ns(path->receive_ns, path->floor_ns);
+}
+
+/*
+ * A thread on its CPU. The one that received the request stays with it until it receives or writes something else. For any
+ * other, of a pool, the kernel does not see when it puts one request's work down and takes up another's: while others were at
+ * the server it is not said for whom it worked.
+ */
+static void add_work(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
+	uint64_t end = path->now_ns, at = end;
+	int alone = 1;
+
+	span_detail(&span, "on a CPU, for this request or another that was there");
+	for (; end > low; end = at) {
+		at = low;
+		if (thread->tid != (path->wire->receive ? path->wire->receive->tid : 0))
+			alone = traffic_alone(path->traffic, path->server_pid, path->index->window->record.request.id, low, end, &at);
+		path->now_ns = end;
+		if (alone)
+			cover_on_cpu(path, thread, at, end, stretch->cpu);
+		else
+			add_off_cpu(path, at, &span);
+	}
+}
+
+static void describe_other(struct tailor_span *span, const struct tailor_event *other)
+{
+	if (other->request)
+		span_detail(span, "behind request %016llx", (unsigned long long)other->request);
+	else
+		span_detail(span, "behind a request that did not come through the proxy");
+}
+
+/* The thread received or wrote for somebody else in this stretch. */
+static uint64_t pass_other(struct path *path, const struct stretch *stretch, const struct tailor_event *other)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+
+	describe_other(&span, other);
+	if (other->kind == TAILOR_EVENT_SYSCALL_WRITE) {
+		uint64_t free_ns = other->time_ns + TRAFFIC_AFTERWARDS_NS;
+
+		if (free_ns < path->now_ns)
+			add_work(path, stretch, free_ns);
+		path->now_ns = free_ns < path->now_ns ? free_ns : path->now_ns;
+		add_off_cpu(path, other->time_ns, &span);
+		return lose_track(path, other->time_ns);
+	}
+	/* A loop that reads before it writes what it has been woken for. What follows the receive is that request's, and how much
+	 * of it is not told. */
+	add_off_cpu(path, other->time_ns, &span);
+	path->handed = 1;
+	return other->time_ns;
+}
+
+/* Before the receive: the thread was to read the request, or had not come to it yet. */
+static void add_before_receive(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+	uint64_t read = path->now_ns - low > READ_NS ? path->now_ns - READ_NS : low;
+
+	cover_on_cpu(path, path->cursor.thread, read, path->now_ns, stretch->cpu);
+	path->now_ns = read;
+	span_detail(&span, "in the socket; the thread was at work already");
+	add_off_cpu(path, low, &span);
+}
+
 /* Returns down to when it went: the worker may have taken the request from a queue without being woken. */
 static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	uint64_t finished_ns;
 	uint64_t other = owner_finished_other(path, low, &finished_ns);
+	const struct tailor_event *served = NULL;
 	struct tailor_span span;
 
-	if (!other) {
-		cover_on_cpu(path, path->cursor.thread, low, path->now_ns, stretch->cpu);
+	if (path->received) {
+		add_before_receive(path, stretch, low);
 		return low;
 	}
-	cover_on_cpu(path, path->cursor.thread, finished_ns, path->now_ns, stretch->cpu);
+	if (!other && path->receive_ns && path->returns_count == 0)
+		served = owner_served_other(path, low);
+	if (served)
+		return pass_other(path, stretch, served);
+	if (!other) {
+		add_work(path, stretch, low);
+		return low;
+	}
+	add_work(path, stretch, finished_ns);
 	span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
 	span_detail(&span, "behind request %016llx", (unsigned long long)other);
 	path->now_ns = finished_ns;
@@ -146,16 +238,28 @@ static void add_wait(struct path *path, const struct stretch *stretch, uint64_t 
 	add_off_cpu(path, low, &span);
 }
 
+/* The cursor's thread had had nothing to do with the request until the waker, which had, woke it. */
+static int was_idle_until_handed(const struct path *path, const struct stretch *stretch, const struct thread_events *waker)
+{
+	const struct thread_events *thread = path->cursor.thread;
+
+	if (!path->wire->receive || owner_was_reached(path, thread, stretch->out_position))
+		return 0;
+	return owner_was_reached(path, waker, thread_entries_before(waker, stretch->wakeup_event)) &&
+	       owner_was_idle(path, thread, thread_entries_before(thread, stretch->wakeup_event));
+}
+
 static void follow_waker(struct path *path, const struct stretch *stretch, const struct thread_events *waker)
 {
 	uint64_t since = max_ns(path->receive_ns, path->floor_ns);
 
-	if (!path->received && stretch->out && stretch->start_ns > since) {
+	if (!path->received && stretch->out && stretch->start_ns > since && !was_idle_until_handed(path, stretch, waker)) {
 		path->returns[path->returns_count++] = (struct path_return){
 		        .thread = {path->cursor.thread, stretch->out_position, EXPECT_ON_CPU},
 		        .out_ns = stretch->start_ns,
 		        .waker_request = stretch->wakeup->request,
 		        .waker_tid = waker->tid,
+		        .wakeup_event = stretch->wakeup_event,
 		        .first_span = path->spans->count,
 		};
 	} else if (!path->received) {
@@ -326,8 +430,17 @@ static void call_it_a_lock(struct path *path, const struct path_return *wait)
 	for (size_t i = wait->first_span; i < path->spans->count; i++) {
 		struct tailor_span *span = &path->spans->spans[i];
 
-		if (span->cause != TAILOR_CAUSE_ON_CPU && span->cause != TAILOR_CAUSE_BLOCKED_SLEEP)
+		switch (span->cause) {
+		case TAILOR_CAUSE_PAGE_FAULT_MINOR:
+		case TAILOR_CAUSE_PAGE_FAULT_MAJOR:
+		case TAILOR_CAUSE_CLASS_LOADING:
+			span_detail_more(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
 			continue;
+		case TAILOR_CAUSE_ON_CPU:
+		case TAILOR_CAUSE_BLOCKED_SLEEP:
+		case TAILOR_CAUSE_SERVER: break;
+		default: continue;
+		}
 		span->cause = TAILOR_CAUSE_BLOCKED_LOCK;
 		span_detail(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
 		if (wait->waker_request)
@@ -345,9 +458,12 @@ static void settle_wait(struct path *path)
 		path->handed = 1;
 		return;
 	}
-	if (wait.waker_request == 0 && owner_serves_many(path, &wait)) {
+	if (owner_was_idle_wait(path, &wait)) {
+		uint32_t position = thread_entries_until(path->index, path->cursor.thread, wait.out_ns);
+
 		path->handed = 1;
-		path->inferred = 1;
+		if (!owner_was_reached(path, path->cursor.thread, position))
+			path->inferred = 1;
 		return;
 	}
 	call_it_a_lock(path, &wait);
@@ -361,7 +477,7 @@ static void arrive_at_receive(struct path *path)
 	path->received = 1;
 	path->returns_count = 0;
 	if (path->cursor.thread != receiver) {
-		path->inferred = 1;
+			path->inferred = 1;
 		path->cursor.thread = receiver;
 	}
 	path->cursor.position = thread_entries_before(receiver, path->wire->receive_event);

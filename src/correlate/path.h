@@ -10,6 +10,7 @@
 #include "correlate/pauses.h"
 #include "correlate/schedule.h"
 #include "correlate/spans.h"
+#include "correlate/traffic.h"
 #include "correlate/wire.h"
 
 /* Waits inside waits that are followed; a longer chain is left unexplained. */
@@ -22,6 +23,7 @@ struct path_return {
 	uint64_t out_ns;
 	uint64_t waker_request; /* what the waker was bound to; 0 nothing */
 	uint32_t waker_tid;
+	uint32_t wakeup_event; /* that ended the wait */
 	size_t first_span; /* spans from here on explain the wait */
 };
 
@@ -29,6 +31,7 @@ struct path {
 	/* Set by the caller. */
 	const struct thread_index *index;
 	const struct pauses *pauses;
+	const struct traffic *traffic;
 	struct span_list *spans;
 	const struct wire *wire;
 	uint32_t server_pid;

@@ -6,7 +6,7 @@ requests overlap and overtake each other. A timeline that has a thread work for 
 that thread worked for another one, is a wrong join: there must be none. A join that the timeline itself calls inferred, or none
 at all, was refused; that may happen now and then.
 
-    joins.py [SHAPE...] [--seconds N]
+    joins.py [SHAPE...] [--seconds N] [--think MS]
 """
 import argparse
 import bisect
@@ -32,7 +32,7 @@ REFUSED_MAX = {"thread": 0.05, "jetty": 0.05, "netty": 0.05, "forkjoin": 0.05}
 WORKING = {"on-cpu", "page-fault-minor", "page-fault-major", "class-loading"}
 # How far a timeline may reach into another request's work on the same thread: what clocks and tracepoints differ by.
 TOLERANCE_NS = 20_000
-PROXIED, DIRECT = 6, 3
+PROXIED, DIRECT = 6, 3  # connections
 
 
 def build():
@@ -71,7 +71,7 @@ class Client(threading.Thread):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 while time.monotonic() < self.until:
                     self.served.append(self.ask(connection))
-                    time.sleep(self.draw.random() * 0.012)
+                    time.sleep(self.draw.random() * 2 * arguments.think / 1000)
         except Exception as error:
             self.error = error
 
@@ -134,7 +134,7 @@ class Truth:
         own = timeline["request"]
         for span in timeline["spans"]:
             start_ns = timeline["begin_ns"] + span["offset_ns"]
-            if span["cause"] not in WORKING:
+            if span["cause"] not in WORKING or "waited for it" in span["detail"]:
                 continue
             others = [part for part in self.during(span["tid"], start_ns, start_ns + span["duration_ns"]) if part[2] != own]
             claimed_ns = sum(part[1] - part[0] for part in others)
@@ -191,8 +191,9 @@ def no_join_is_wrong(shape, seconds):
               f"{'wrong':>10}{'of them firm':>14}\n"
               f"{shape:10}{len(served):10}{len(timelines):10}{joins['certain']:10}{joins['confirmed']:10}{joins['inferred']:10}"
               f"{joins['none']:10}{len(wrong):10}{len(firm):14}", flush=True)
+        wrong.sort(key=lambda pair: pair[0]["join"])
         for timeline, said in wrong[:3]:
-            print(f"wrong, {timeline['join']}, {timeline['target']}: {said}", file=sys.stderr)
+            print(f"wrong, {timeline['join']}, {timeline['request']}, {timeline['target']}: {said}", file=sys.stderr)
         check(len(timelines) >= 100, f"only {len(timelines)} of {len(served)} requests got a timeline")
         check(not wrong, f"{len(wrong)} of {len(timelines)} joins are wrong")
         refused = (joins["inferred"] + joins["none"]) / len(timelines)
@@ -204,6 +205,8 @@ def no_join_is_wrong(shape, seconds):
 
 parser = argparse.ArgumentParser()
 parser.add_argument("shapes", nargs="*", metavar="SHAPE", choices=[*SHAPES, []])
-parser.add_argument("--seconds", type=float, default=8)
+parser.add_argument("--seconds", type=float, default=8, help="of load, for each shape")
+parser.add_argument("--think", type=float, default=20, metavar="MS", help="between the requests of a connection, on average; less makes "
+                    "for more at a time, of which more joins are refused")
 arguments = parser.parse_args()
 harness.run(*(no_join_is_wrong(shape, arguments.seconds) for shape in arguments.shapes or SHAPES))
