@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define HOPS_MAX 8      /* a chain of hand-offs longer than this proves nothing */
+#define STEPS_MAX 64    /* wake-ups that are looked at for one */
 #define RUN_ENTRIES 256 /* how far a thread's single run is looked through */
 
 static uint64_t request_of(const struct path *path)
@@ -40,17 +41,21 @@ static int served_others(const struct path *path, const struct thread_events *th
 	return 0;
 }
 
-const struct tailor_event *owner_served_other(const struct path *path, uint64_t from_ns)
+const struct tailor_event *owner_served_other(const struct path *path)
 {
 	const struct thread_events *thread = path->cursor.thread;
-	uint32_t position = path->cursor.position;
+	uint32_t position = path->cursor.position, left = RUN_ENTRIES;
 
-	while (position-- > 0) {
+	while (position-- > 0 && left-- > 0) {
 		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
 
-		if (event->time_ns <= from_ns)
+		if (event->time_ns <= path->receive_ns)
 			break;
-		if (event->time_ns <= path->now_ns && serves_other(path, thread, position))
+		if (event->time_ns > path->now_ns || thread->entries[position].woke)
+			continue;
+		if (event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+			break;
+		if (serves_other(path, thread, position))
 			return event;
 	}
 	return NULL;
@@ -65,37 +70,53 @@ int owner_was_idle(const struct path *path, const struct thread_events *thread, 
 	return !traffic_throughout(path->traffic, path->server_pid, request_of(path), since_ns, event->time_ns);
 }
 
-/*
- * Does a chain of wake-ups lead from the receiving thread, while it was at this request and nothing else, or from the thread
- * `from` (0: none) before its entry `until`, to this thread before its entry `position`? Strictly: each thread of it was idle until then.
- */
-static int is_chained(const struct path *path, const struct thread_events *thread, uint32_t position, uint32_t from, uint32_t until,
-                      int strictly)
+/* Where a chain of wake-ups may come from, besides the receiving thread while it was at this request and nothing else. */
+struct origin {
+	uint32_t tid;   /* 0: nowhere else */
+	uint32_t until; /* before this one of its entries */
+	int strictly;   /* each thread of the chain was idle until it was woken, and only its last wake-up counts */
+	uint32_t steps; /* left to look at */
+};
+
+static int is_origin(const struct path *path, const struct origin *origin, const struct thread_events *thread, uint32_t position)
+{
+	if (thread->tid == receiver_of(path)) {
+		uint32_t receive = thread_entries_before(thread, path->wire->receive_event);
+
+		return position > receive && !served_others(path, thread, receive + 1, position);
+	}
+	return thread->tid == origin->tid && !served_others(path, thread, position, origin->until);
+}
+
+/* Does a chain of wake-ups lead to this thread before its entry `position`? Bounded by HOPS_MAX and origin->steps. */
+static int is_chained(const struct path *path, const struct thread_events *thread, uint32_t position, struct origin *origin, int hops)
 {
 	uint64_t since = path->receive_ns > path->floor_ns ? path->receive_ns : path->floor_ns;
-	uint32_t receiver = receiver_of(path);
 
-	for (int hop = 0; hop < HOPS_MAX && thread && position > 0; hop++) {
-		uint32_t wakeup = thread->entries[position - 1].wakeup;
+	while (position > 0 && hops < HOPS_MAX && origin->steps-- > 0) {
+		uint32_t wakeup = thread->entries[position - 1].wakeup, before;
+		const struct thread_events *waker;
 		const struct tailor_event *event;
-		uint32_t waker;
 
-		if (wakeup == NO_POSITION)
+		if (wakeup == NO_POSITION || served_others(path, thread, wakeup, position))
 			return 0;
 		event = thread_entry_event(path->index, thread, wakeup);
-		waker = TAILOR_TASK_TID(event->arg[0]);
-		if (event->time_ns < since || is_other(path, event->request))
+		if (event->time_ns < since)
 			return 0;
-		if (strictly && !owner_was_idle(path, thread, wakeup))
+		position = wakeup;
+		waker = thread_index_find(path->index, TAILOR_TASK_TID(event->arg[0]));
+		/* The end of its own sleep. */
+		if (TAILOR_TASK_TID(event->arg[0]) == 0)
+			continue;
+		if (origin->strictly && (!waker || is_other(path, event->request) || !owner_was_idle(path, thread, wakeup)))
 			return 0;
-		position = thread->entries[wakeup].event;
-		thread = thread_index_find(path->index, waker);
-		position = thread ? thread_entries_before(thread, position) : 0;
-		if (receiver && waker == receiver)
-			return thread && !served_others(path, thread, thread_entries_before(thread, path->wire->receive_event) + 1,
-			                                position);
-		if (waker == from)
-			return thread && !served_others(path, thread, position, until);
+		if (!waker)
+			continue;
+		before = thread_entries_before(waker, thread->entries[wakeup].event);
+		if (is_origin(path, origin, waker, before) || is_chained(path, waker, before, origin, hops + 1))
+			return 1;
+		if (origin->strictly)
+			return 0;
 	}
 	return 0;
 }
@@ -104,23 +125,21 @@ int owner_was_handed_work(const struct path *path, const struct path_return *wai
 {
 	const struct thread_events *thread = path->cursor.thread;
 	uint32_t position = thread_entries_until(path->index, thread, wait->out_ns);
+	struct origin origin = {wait->thread.thread->tid, wait->thread.position, 1, STEPS_MAX};
 
 	if (is_other(path, wait->waker_request) && wait->waker_tid != receiver_of(path))
 		return 0;
 	/* It came and went for others while it was waited for. */
 	if (served_others(path, thread, position, thread_entries_before(thread, wait->wakeup_event)))
 		return 0;
-	return is_chained(path, thread, position, wait->thread.thread->tid, wait->thread.position, 1);
+	return is_chained(path, thread, position, &origin, 0);
 }
 
 int owner_was_reached(const struct path *path, const struct thread_events *thread, uint32_t position)
 {
-	if (thread->tid == receiver_of(path)) {
-		uint32_t receive = thread_entries_before(thread, path->wire->receive_event);
+	struct origin origin = {0, 0, 0, STEPS_MAX};
 
-		return position > receive && !served_others(path, thread, receive + 1, position);
-	}
-	return is_chained(path, thread, position, 0, 0, 0);
+	return is_origin(path, &origin, thread, position) || is_chained(path, thread, position, &origin, 0);
 }
 
 /* Did the waiting thread serve other requests between the receive and the wait? */
@@ -165,7 +184,7 @@ int owner_was_idle_wait(const struct path *path, const struct path_return *wait)
 	return wait->waker_request == 0 && serves_many(path, wait);
 }
 
-/* The other request whose response the thread that `event` woke wrote in that run; 0 when none, or when it wrote this
+/* The other request whose response the loop that `event` woke wrote first in that run; 0 when none, or when it wrote this
  * one's too. */
 static uint64_t written_after(const struct path *path, const struct tailor_event *event, uint32_t window_event)
 {
@@ -173,7 +192,7 @@ static uint64_t written_after(const struct path *path, const struct tailor_event
 	uint32_t position, end;
 	uint64_t found = 0;
 
-	if (!thread || event->pid != path->server_pid)
+	if (!thread || !thread->receives || event->pid != path->server_pid)
 		return 0;
 	position = thread_entries_before(thread, window_event) + 1;
 	end = thread->count - position > RUN_ENTRIES ? position + RUN_ENTRIES : thread->count;
@@ -184,6 +203,9 @@ static uint64_t written_after(const struct path *path, const struct tailor_event
 			continue;
 		if (next->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(next->extra) != TAILOR_TASK_RUNNABLE)
 			break;
+		/* What it received first it may have answered itself. */
+		if (next->kind == TAILOR_EVENT_RECEIVE && !found)
+			return 0;
 		if (next->kind != TAILOR_EVENT_SYSCALL_WRITE)
 			continue;
 		if (next->request == request_of(path))

@@ -35,10 +35,10 @@ uint64_t owner_finished_other(const struct path *path, uint64_t from_ns, uint64_
 uint64_t owner_was_busy(struct path *path);
 
 /*
- * What the cursor's thread last received or wrote for somebody else within (from_ns, path->now_ns]: until then it did not
+ * What the cursor's thread last received or wrote for somebody else since it was last woken and since the receive: until then it did not
  * work for this request. NULL when there is no such.
  */
-const struct tailor_event *owner_served_other(const struct path *path, uint64_t from_ns);
+const struct tailor_event *owner_served_other(const struct path *path);
 
 /*
  * 1 when the thread was idle before its wake-up (a position among its entries): nobody else's request was at the server for as

@@ -132,26 +132,21 @@ static void describe_other(struct tailor_span *span, const struct tailor_event *
 		span_detail(span, "behind a request that did not come through the proxy");
 }
 
-/* The thread received or wrote for somebody else in this stretch. */
-static uint64_t pass_other(struct path *path, const struct stretch *stretch, const struct tailor_event *other)
+/*
+ * The thread received or wrote for somebody else since it was woken. From then on it was at that one's work and then at this one's, and
+ * when it went over is not told.
+ */
+static uint64_t pass_other(struct path *path, const struct tailor_event *other, uint64_t low)
 {
 	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
 
 	describe_other(&span, other);
-	if (other->kind == TAILOR_EVENT_SYSCALL_WRITE) {
-		uint64_t free_ns = other->time_ns + TRAFFIC_AFTERWARDS_NS;
-
-		if (free_ns < path->now_ns)
-			add_work(path, stretch, free_ns);
-		path->now_ns = free_ns < path->now_ns ? free_ns : path->now_ns;
-		add_off_cpu(path, other->time_ns, &span);
-		return lose_track(path, other->time_ns);
-	}
-	/* A loop that reads before it writes what it has been woken for. What follows the receive is that request's, and how much
-	 * of it is not told. */
-	add_off_cpu(path, other->time_ns, &span);
 	path->handed = 1;
-	return other->time_ns;
+	add_off_cpu(path, max_ns(low, other->time_ns), &span);
+	if (low > other->time_ns)
+		return low;
+	/* A loop reads before it writes what it has been woken for: then the wake-up still tells for whom it was. */
+	return other->kind == TAILOR_EVENT_RECEIVE ? other->time_ns : lose_track(path, other->time_ns);
 }
 
 /* Before the receive: the thread was to read the request, or had not come to it yet. */
@@ -179,9 +174,9 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 		return low;
 	}
 	if (!other && path->receive_ns && path->returns_count == 0)
-		served = owner_served_other(path, low);
+		served = owner_served_other(path);
 	if (served)
-		return pass_other(path, stretch, served);
+		return pass_other(path, served, low);
 	if (!other) {
 		add_work(path, stretch, low);
 		return low;
@@ -238,22 +233,21 @@ static void add_wait(struct path *path, const struct stretch *stretch, uint64_t 
 	add_off_cpu(path, low, &span);
 }
 
-/* The cursor's thread had had nothing to do with the request until the waker, which had, woke it. */
-static int was_idle_until_handed(const struct path *path, const struct stretch *stretch, const struct thread_events *waker)
+/* The cursor's thread had had nothing to do with the request until the waker, which had, woke it: its wait is not the request's. */
+static int was_reached_first(const struct path *path, const struct stretch *stretch, const struct thread_events *waker)
 {
 	const struct thread_events *thread = path->cursor.thread;
 
 	if (!path->wire->receive || owner_was_reached(path, thread, stretch->out_position))
 		return 0;
-	return owner_was_reached(path, waker, thread_entries_before(waker, stretch->wakeup_event)) &&
-	       owner_was_idle(path, thread, thread_entries_before(thread, stretch->wakeup_event));
+	return owner_was_reached(path, waker, thread_entries_before(waker, stretch->wakeup_event));
 }
 
 static void follow_waker(struct path *path, const struct stretch *stretch, const struct thread_events *waker)
 {
 	uint64_t since = max_ns(path->receive_ns, path->floor_ns);
 
-	if (!path->received && stretch->out && stretch->start_ns > since && !was_idle_until_handed(path, stretch, waker)) {
+	if (!path->received && stretch->out && stretch->start_ns > since && !was_reached_first(path, stretch, waker)) {
 		path->returns[path->returns_count++] = (struct path_return){
 		        .thread = {path->cursor.thread, stretch->out_position, EXPECT_ON_CPU},
 		        .out_ns = stretch->start_ns,
