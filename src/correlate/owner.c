@@ -51,7 +51,7 @@ const struct tailor_event *owner_served_other(const struct path *path)
 
 		if (event->time_ns <= path->receive_ns)
 			break;
-		if (event->time_ns > path->now_ns || thread->entries[position].woke)
+		if (event->time_ns >= path->now_ns || thread->entries[position].woke)
 			continue;
 		if (event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
 			break;

@@ -11,7 +11,7 @@
 /* How far a thread's single run is looked through. */
 #define RUN_ENTRIES 256
 /* A thread that bytes have woken reads them within this. Later it did something else first, and nobody knows for whom. */
-#define READ_NS 20000
+#define READ_NS 15000
 /* From a fault to its sleep for the disk. Later than that the thread may have left the fault and be in a system call. */
 #define FAULT_TO_SLEEP_NS 100000
 
@@ -514,4 +514,29 @@ void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns)
 	}
 	if (!path->received && path->receive_ns && path->now_ns <= path->receive_ns)
 		arrive_at_receive(path);
+}
+
+void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread_events *thread = thread_index_find(path->index, tid);
+
+	if (!thread)
+		return;
+	path->cursor = (struct cursor){thread, thread_entries_until(path->index, thread, to_ns), EXPECT_ON_CPU};
+	for (path->now_ns = to_ns; path->now_ns > from_ns;) {
+		struct stretch stretch = schedule_before(path->index, &path->cursor);
+		uint64_t start = stretch.start_ns < path->now_ns ? stretch.start_ns : path->now_ns;
+		uint64_t low = max_ns(start, from_ns);
+		uint32_t state = stretch.out ? TAILOR_SWITCH_STATE(stretch.out->extra) : TAILOR_TASK_SLEEPING;
+
+		switch (stretch.state) {
+		case STRETCH_ON_CPU: cover_on_cpu(path, thread, low, path->now_ns, stretch.cpu); break;
+		case STRETCH_RUN_QUEUE:
+		case STRETCH_PREEMPTED: add_ready(path, &stretch, low); break;
+		case STRETCH_BLOCKED: add_wait(path, &stretch, low, state); break;
+		case STRETCH_UNKNOWN: add_unknown(path, low); break;
+		}
+		path->now_ns = low;
+		path->cursor = stretch.before;
+	}
 }

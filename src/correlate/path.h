@@ -59,4 +59,7 @@ struct path {
  */
 void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns);
 
+/* Cuts [from_ns, to_ns] by what one thread did, which worked for the request all the time; its waits are not followed. */
+void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_ns);
+
 #endif /* TAILOR_CORRELATE_PATH_H */
