@@ -206,7 +206,7 @@ def no_join_is_wrong(shape, seconds):
 parser = argparse.ArgumentParser()
 parser.add_argument("shapes", nargs="*", metavar="SHAPE", choices=[*SHAPES, []])
 parser.add_argument("--seconds", type=float, default=8, help="of load, for each shape")
-parser.add_argument("--think", type=float, default=20, metavar="MS", help="between the requests of a connection, on average; less makes "
+parser.add_argument("--think", type=float, default=40, metavar="MS", help="between the requests of a connection, on average; less makes "
                     "for more at a time, of which more joins are refused")
 arguments = parser.parse_args()
 harness.run(*(no_join_is_wrong(shape, arguments.seconds) for shape in arguments.shapes or SHAPES))
