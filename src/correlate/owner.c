@@ -70,12 +70,18 @@ int owner_was_idle(const struct path *path, const struct thread_events *thread, 
 	return !traffic_throughout(path->traffic, path->server_pid, request_of(path), since_ns, event->time_ns);
 }
 
+static uint64_t since_receive(const struct path *path)
+{
+	return path->receive_ns > path->floor_ns ? path->receive_ns : path->floor_ns;
+}
+
 /* Where a chain of wake-ups may come from, besides the receiving thread while it was at this request and nothing else. */
 struct origin {
 	uint32_t tid;   /* 0: nowhere else */
 	uint32_t until; /* before this one of its entries */
 	int strictly;   /* each thread of the chain was idle until it was woken, and only its last wake-up counts */
 	uint32_t steps; /* left to look at */
+	uint64_t since_ns;
 };
 
 static int is_origin(const struct path *path, const struct origin *origin, const struct thread_events *thread, uint32_t position)
@@ -83,7 +89,9 @@ static int is_origin(const struct path *path, const struct origin *origin, const
 	if (thread->tid == receiver_of(path)) {
 		uint32_t receive = thread_entries_before(thread, path->wire->receive_event);
 
-		return position > receive && !served_others(path, thread, receive + 1, position);
+		if (position <= receive)
+			return thread_entry_event(path->index, thread, position)->time_ns >= origin->since_ns;
+		return !served_others(path, thread, receive + 1, position);
 	}
 	return thread->tid == origin->tid && !served_others(path, thread, position, origin->until);
 }
@@ -91,8 +99,6 @@ static int is_origin(const struct path *path, const struct origin *origin, const
 /* Does a chain of wake-ups lead to this thread before its entry `position`? Bounded by HOPS_MAX and origin->steps. */
 static int is_chained(const struct path *path, const struct thread_events *thread, uint32_t position, struct origin *origin, int hops)
 {
-	uint64_t since = path->receive_ns > path->floor_ns ? path->receive_ns : path->floor_ns;
-
 	while (position > 0 && hops < HOPS_MAX && origin->steps-- > 0) {
 		uint32_t wakeup = thread->entries[position - 1].wakeup, before;
 		const struct thread_events *waker;
@@ -101,7 +107,7 @@ static int is_chained(const struct path *path, const struct thread_events *threa
 		if (wakeup == NO_POSITION || served_others(path, thread, wakeup, position))
 			return 0;
 		event = thread_entry_event(path->index, thread, wakeup);
-		if (event->time_ns < since)
+		if (event->time_ns < origin->since_ns)
 			return 0;
 		position = wakeup;
 		waker = thread_index_find(path->index, TAILOR_TASK_TID(event->arg[0]));
@@ -125,7 +131,7 @@ int owner_was_handed_work(const struct path *path, const struct path_return *wai
 {
 	const struct thread_events *thread = path->cursor.thread;
 	uint32_t position = thread_entries_until(path->index, thread, wait->out_ns);
-	struct origin origin = {wait->thread.thread->tid, wait->thread.position, 1, STEPS_MAX};
+	struct origin origin = {wait->thread.thread->tid, wait->thread.position, 1, STEPS_MAX, since_receive(path)};
 
 	if (is_other(path, wait->waker_request) && wait->waker_tid != receiver_of(path))
 		return 0;
@@ -137,9 +143,32 @@ int owner_was_handed_work(const struct path *path, const struct path_return *wai
 
 int owner_was_reached(const struct path *path, const struct thread_events *thread, uint32_t position)
 {
-	struct origin origin = {0, 0, 0, STEPS_MAX};
+	struct origin origin = {0, 0, 0, STEPS_MAX, since_receive(path)};
 
 	return is_origin(path, &origin, thread, position) || is_chained(path, thread, position, &origin, 0);
+}
+
+/* Since when the receiving thread had been awake when it received. */
+static uint64_t awake_since(const struct path *path)
+{
+	const struct thread_events *thread = thread_index_find(path->index, receiver_of(path));
+	uint32_t position = thread_entries_before(thread, path->wire->receive_event), left = RUN_ENTRIES;
+
+	while (position-- > 0 && left-- > 0) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (!thread->entries[position].woke && event->kind == TAILOR_EVENT_SWITCH_OUT &&
+		    TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+			return event->time_ns;
+	}
+	return path->receive_ns;
+}
+
+int owner_was_reached_before(const struct path *path, const struct thread_events *thread, uint32_t position)
+{
+	struct origin origin = {0, 0, 0, STEPS_MAX, awake_since(path)};
+
+	return is_chained(path, thread, position, &origin, 0);
 }
 
 /* Did the waiting thread serve other requests between the receive and the wait? */

@@ -22,6 +22,12 @@ int owner_was_idle_wait(const struct path *path, const struct path_return *wait)
 int owner_was_reached(const struct path *path, const struct thread_events *thread, uint32_t position);
 
 /*
+ * 1 when such a chain leads to it from what the receiving thread did since it was last woken before it received the request: a selector
+ * that comes to several requests in a row wakes a pool for the first, whose threads take up the next ones, too.
+ */
+int owner_was_reached_before(const struct path *path, const struct thread_events *thread, uint32_t position);
+
+/*
  * The worker (a thread that never receives) finished another request within (from_ns, path->now_ns) on the CPU and
  * then took up this one without being woken. Returns that request and *ret_ns, when it was done with it; 0 when
  * there is no proof of such.

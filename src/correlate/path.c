@@ -464,6 +464,14 @@ static void settle_wait(struct path *path)
 	path->cursor = wait.thread;
 }
 
+/* How many of the thread's entries there are up to where the cursor is, the wake-up included that it may stand at. */
+static uint32_t entries_at_cursor(const struct path *path)
+{
+	const struct cursor *cursor = &path->cursor;
+
+	return cursor->position < cursor->thread->count ? cursor->position + 1 : cursor->position;
+}
+
 static void arrive_at_receive(struct path *path)
 {
 	const struct thread_events *receiver = thread_index_find(path->index, path->wire->receive->tid);
@@ -471,7 +479,9 @@ static void arrive_at_receive(struct path *path)
 	path->received = 1;
 	path->returns_count = 0;
 	if (path->cursor.thread != receiver) {
+		if (!owner_was_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
 			path->inferred = 1;
+		path->handed = 1;
 		path->cursor.thread = receiver;
 	}
 	path->cursor.position = thread_entries_before(receiver, path->wire->receive_event);

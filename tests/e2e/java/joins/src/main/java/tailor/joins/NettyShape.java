@@ -29,7 +29,7 @@ final class NettyShape {
     /** workers does the work, helpers what it hands on. */
     static int start(Executor workers, Executor helpers) throws InterruptedException {
         ServerBootstrap bootstrap = new ServerBootstrap()
-                .group(new NioEventLoopGroup(1), new NioEventLoopGroup(2))
+                .group(new NioEventLoopGroup(1), new NioEventLoopGroup(4))
                 .channel(NioServerSocketChannel.class)
                 .childOption(ChannelOption.TCP_NODELAY, true)
                 .childHandler(new ChannelInitializer<SocketChannel>() {
