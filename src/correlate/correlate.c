@@ -190,7 +190,7 @@ int tailor_correlate(const struct tailor_window *window, struct tailor_timeline 
 	if (!error)
 		error = pauses_build(&correlation.pauses, window);
 	if (!error)
-		error = traffic_build(&correlation.traffic, window);
+		error = traffic_build(&correlation.traffic, &correlation.index);
 	if (!error) {
 		cut_request(&correlation);
 		doubt_waits_of_a_long_response(&correlation);

@@ -32,13 +32,11 @@ static int serves_other(const struct path *path, const struct thread_events *thr
 }
 
 /* Did the thread serve others between two positions of its entries? */
-static int served_others(const struct path *path, const struct thread_events *thread, uint32_t from, uint32_t until)
+static int served_others(const struct thread_events *thread, uint32_t from, uint32_t until)
 {
-	for (; from < until; from++) {
-		if (serves_other(path, thread, from))
-			return 1;
-	}
-	return 0;
+	if (from >= until)
+		return 0;
+	return thread->entries[until - 1].others != (from > 0 ? thread->entries[from - 1].others : 0);
 }
 
 const struct tailor_event *owner_served_other(const struct path *path)
@@ -59,6 +57,35 @@ const struct tailor_event *owner_served_other(const struct path *path)
 			return event;
 	}
 	return NULL;
+}
+
+/* Is what the thread does next, before it sleeps, to write for another? Then it may have been about to. */
+static int is_about_to_answer_other(const struct path *path)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position = path->cursor.position, left = RUN_ENTRIES;
+
+	for (; position < thread->count && left-- > 0; position++) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (thread->entries[position].woke)
+			continue;
+		if (event->kind == TAILOR_EVENT_SYSCALL_WRITE)
+			return event->request != request_of(path);
+		if (event->kind == TAILOR_EVENT_RECEIVE ||
+		    (event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE))
+			return 0;
+	}
+	return 0;
+}
+
+int owner_stayed(const struct path *path)
+{
+	const struct thread_events *thread = path->cursor.thread;
+
+	return thread->tid == receiver_of(path) &&
+	       !served_others(thread, thread_entries_before(thread, path->wire->receive_event), path->cursor.position) &&
+	       !is_about_to_answer_other(path);
 }
 
 int owner_was_idle(const struct path *path, const struct thread_events *thread, uint32_t wakeup)
@@ -91,9 +118,9 @@ static int is_origin(const struct path *path, const struct origin *origin, const
 
 		if (position <= receive)
 			return thread_entry_event(path->index, thread, position)->time_ns >= origin->since_ns;
-		return !served_others(path, thread, receive + 1, position);
+		return !served_others(thread, receive + 1, position);
 	}
-	return thread->tid == origin->tid && !served_others(path, thread, position, origin->until);
+	return thread->tid == origin->tid && !served_others(thread, position, origin->until);
 }
 
 /* Does a chain of wake-ups lead to this thread before its entry `position`? Bounded by HOPS_MAX and origin->steps. */
@@ -104,7 +131,7 @@ static int is_chained(const struct path *path, const struct thread_events *threa
 		const struct thread_events *waker;
 		const struct tailor_event *event;
 
-		if (wakeup == NO_POSITION || served_others(path, thread, wakeup, position))
+		if (wakeup == NO_POSITION || served_others(thread, wakeup, position))
 			return 0;
 		event = thread_entry_event(path->index, thread, wakeup);
 		if (event->time_ns < origin->since_ns)
@@ -136,7 +163,7 @@ int owner_was_handed_work(const struct path *path, const struct path_return *wai
 	if (is_other(path, wait->waker_request) && wait->waker_tid != receiver_of(path))
 		return 0;
 	/* It came and went for others while it was waited for. */
-	if (served_others(path, thread, position, thread_entries_before(thread, wait->wakeup_event)))
+	if (served_others(thread, position, thread_entries_before(thread, wait->wakeup_event)))
 		return 0;
 	return is_chained(path, thread, position, &origin, 0);
 }

@@ -46,6 +46,10 @@ uint64_t owner_was_busy(struct path *path);
  */
 const struct tailor_event *owner_served_other(const struct path *path);
 
+/* 1 when the cursor's thread received the request, has received and written nothing for others between that and the cursor, and does not
+ * write for others right after it. */
+int owner_stayed(const struct path *path);
+
 /*
  * 1 when the thread was idle before its wake-up (a position among its entries): nobody else's request was at the server for as
  * long as it slept, so it did not sleep in the middle of one and the wake-up gave it work.

@@ -4,6 +4,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* CPU time that a thread needs after it wrote a response until it has done with that request. */
+#define AFTERWARDS_NS 100000
+
 /* A receive or write at a server, and its connection. */
 struct point {
 	uint32_t pid;
@@ -45,13 +48,44 @@ static void take_apart(struct traffic *traffic, const struct tailor_window *wind
 			                              .to_ns = UINT64_MAX,
 			                              .request = event->request};
 		}
-		if (!receives)
+		if (!receives) {
 			exchange->to_ns = event->time_ns;
+			exchange->write = points[i].event;
+		}
 	}
 }
 
-int traffic_build(struct traffic *traffic, const struct tailor_window *window)
+/* When the thread that wrote has had time enough on a CPU, or has gone to sleep. */
+static uint64_t settled(const struct thread_index *index, const struct exchange *exchange)
 {
+	const struct thread_events *thread = thread_index_find(index, index->window->events[exchange->write].event.tid);
+	uint32_t position = thread ? thread_entries_before(thread, exchange->write) : 0;
+	uint64_t left = AFTERWARDS_NS, since_ns = exchange->to_ns;
+	int on = 1;
+
+	for (; thread && position < thread->count; position++) {
+		const struct tailor_event *event = thread_entry_event(index, thread, position);
+
+		if (thread->entries[position].woke || event->time_ns < since_ns)
+			continue;
+		if (on && event->time_ns - since_ns >= left)
+			break;
+		if (event->kind == TAILOR_EVENT_SWITCH_OUT) {
+			if (TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+				return event->time_ns;
+			left -= on ? event->time_ns - since_ns : 0;
+			on = 0;
+		} else if (event->kind == TAILOR_EVENT_SWITCH_IN) {
+			since_ns = event->time_ns;
+			on = 1;
+		}
+	}
+	return since_ns + left;
+}
+
+int traffic_build(struct traffic *traffic, const struct thread_index *index)
+{
+	const struct tailor_window *window = index->window;
 	struct point *points;
 	size_t count = 0;
 
@@ -71,6 +105,11 @@ int traffic_build(struct traffic *traffic, const struct tailor_window *window)
 		if (count > 1)
 			qsort(points, count, sizeof(*points), by_connection);
 		take_apart(traffic, window, points, count);
+		for (size_t i = 0; i < traffic->count; i++) {
+			struct exchange *exchange = &traffic->list[i];
+
+			exchange->settled_ns = exchange->to_ns == UINT64_MAX ? UINT64_MAX : settled(index, exchange);
+		}
 	}
 	free(points);
 	return points && traffic->list ? 0 : -ENOMEM;
@@ -99,7 +138,7 @@ int traffic_alone(const struct traffic *traffic, uint32_t pid, uint64_t own, uin
 
 	for (size_t i = 0; i < traffic->count; i++) {
 		const struct exchange *exchange = &traffic->list[i];
-		uint64_t end_ns = exchange->to_ns == UINT64_MAX ? UINT64_MAX : exchange->to_ns + TRAFFIC_AFTERWARDS_NS;
+		uint64_t end_ns = exchange->settled_ns;
 
 		if (exchange->pid != pid || exchange->request == own || exchange->from_ns >= to_ns || end_ns <= from_ns)
 			continue;
