@@ -4,6 +4,7 @@
 #include <string.h>
 
 #define HOPS_MAX 8      /* a chain of hand-offs longer than this proves nothing */
+#define AFTERWARDS_NS 1000000 /* so long after a response its writer may come back to it: a lock, a log */
 #define STEPS_MAX 64    /* wake-ups that are looked at for one */
 #define RUN_ENTRIES 256 /* how far a thread's single run is looked through */
 
@@ -59,7 +60,22 @@ const struct tailor_event *owner_served_other(const struct path *path)
 	return NULL;
 }
 
-/* Is what the thread does next, before it sleeps, to write for another? Then it may have been about to. */
+/* System calls in which a loop waits for whatever comes; x86-64. */
+static int is_poll(uint16_t call)
+{
+	switch (call - 1) {
+	case 7:   /* poll */
+	case 23:  /* select */
+	case 232: /* epoll_wait */
+	case 270: /* pselect6 */
+	case 271: /* ppoll */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */ return 1;
+	default: return 0;
+	}
+}
+
+/* Is what the thread does next, before it waits for whatever comes, to write for another? Then it may have been about to. */
 static int is_about_to_answer_other(const struct path *path)
 {
 	const struct thread_events *thread = path->cursor.thread;
@@ -73,7 +89,7 @@ static int is_about_to_answer_other(const struct path *path)
 		if (event->kind == TAILOR_EVENT_SYSCALL_WRITE)
 			return event->request != request_of(path);
 		if (event->kind == TAILOR_EVENT_RECEIVE ||
-		    (event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE))
+		    (event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_CALL(event->extra) && is_poll(TAILOR_SWITCH_CALL(event->extra))))
 			return 0;
 	}
 	return 0;
@@ -86,6 +102,25 @@ int owner_stayed(const struct path *path)
 	return thread->tid == receiver_of(path) &&
 	       !served_others(thread, thread_entries_before(thread, path->wire->receive_event), path->cursor.position) &&
 	       !is_about_to_answer_other(path);
+}
+
+int owner_wrote_for_other(const struct path *path)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position = path->cursor.position, left = RUN_ENTRIES;
+
+	/* A loop comes back to its sockets for whatever there is; its sleep ended what was before. */
+	if (thread->receives)
+		return 0;
+	while (position-- > 0 && left-- > 0) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (event->time_ns + AFTERWARDS_NS < path->now_ns)
+			return 0;
+		if (event->kind == TAILOR_EVENT_SYSCALL_WRITE && serves_other(path, thread, position))
+			return 1;
+	}
+	return 0;
 }
 
 int owner_was_idle(const struct path *path, const struct thread_events *thread, uint32_t wakeup)
@@ -214,21 +249,6 @@ static int serves_many(const struct path *path, const struct path_return *wait)
 			return 1;
 	}
 	return 0;
-}
-
-/* System calls in which a loop waits for whatever comes; x86-64. */
-static int is_poll(uint16_t call)
-{
-	switch (call - 1) {
-	case 7:   /* poll */
-	case 23:  /* select */
-	case 232: /* epoll_wait */
-	case 270: /* pselect6 */
-	case 271: /* ppoll */
-	case 281: /* epoll_pwait */
-	case 441: /* epoll_pwait2 */ return 1;
-	default: return 0;
-	}
 }
 
 int owner_was_idle_wait(const struct path *path, const struct path_return *wait)

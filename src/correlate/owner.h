@@ -50,6 +50,9 @@ const struct tailor_event *owner_served_other(const struct path *path);
  * write for others right after it. */
 int owner_stayed(const struct path *path);
 
+/* 1 when the cursor's thread, one that never receives, wrote for another so shortly before that it may still be at what comes after that. */
+int owner_wrote_for_other(const struct path *path);
+
 /*
  * 1 when the thread was idle before its wake-up (a position among its entries): nobody else's request was at the server for as
  * long as it slept, so it did not sleep in the middle of one and the wake-up gave it work.

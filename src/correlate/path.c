@@ -109,12 +109,14 @@ static void add_work(struct path *path, const struct stretch *stretch, uint64_t 
 	const struct thread_events *thread = path->cursor.thread;
 	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
 	uint64_t end = path->now_ns, at = end;
-	int alone = 1, stayed = owner_stayed(path);
+	int alone = 1, stayed = owner_stayed(path), lately = !stayed && owner_wrote_for_other(path);
 
 	span_detail(&span, "on a CPU, for this request or another that was there");
 	for (; end > low; end = at) {
 		at = low;
-		if (!stayed)
+		if (lately)
+			alone = 0;
+		else if (!stayed)
 			alone = traffic_alone(path->traffic, path->server_pid, path->index->window->record.request.id, low, end, &at);
 		path->now_ns = end;
 		if (alone)
