@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A begin that no end follows yet. */
+/* What has been heard so far. */
 struct hearing {
 	struct testimony *testimony;
 	const struct mounts *mounts;
@@ -58,7 +58,7 @@ static int is_same_speaker(const struct tailor_event *a, const struct tailor_eve
 	return a->arg[0] == b->arg[0] && (a->arg[0] != 0 || a->tid == b->tid);
 }
 
-/* Until the speaker says anything else. */
+/* When what the speaker said holds no longer. */
 static uint64_t end_of_word(const struct tailor_window *window, size_t begin, uint32_t pid, uint64_t last_ns)
 {
 	for (size_t i = begin + 1; i < window->event_count; i++) {
@@ -66,7 +66,10 @@ static uint64_t end_of_word(const struct tailor_window *window, size_t begin, ui
 
 		if (event->time_ns >= last_ns)
 			break;
-		if (is_word_of(event, pid) && is_same_speaker(event, &window->events[begin].event))
+		if (!is_word_of(event, pid) || !is_same_speaker(event, &window->events[begin].event))
+			continue;
+		/* An end of something else than was begun ends nothing; a begin takes the place of the one before. */
+		if (event->kind == TAILOR_EVENT_APP_BEGIN || event->request == window->events[begin].event.request)
 			return event->time_ns;
 	}
 	return last_ns;

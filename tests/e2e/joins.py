@@ -14,6 +14,7 @@ import json
 import os
 import random
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -26,9 +27,11 @@ from harness import check, need
 
 PROJECT = harness.SOURCE / "tests/e2e/java/joins"
 JAR = PROJECT / "target/joins.jar"
-SHAPES = ["thread", "jetty", "netty", "forkjoin", "virtual"]
-# Of the shapes whose hand-offs wake-ups can prove. Virtual threads need an account of their mounts, and are only asked to be right.
-REFUSED_MAX = {"thread": 0.05, "jetty": 0.05, "netty": 0.05, "forkjoin": 0.05}
+# "told" is Netty with a server that says itself which thread works for which request (io.tailor.Tailor).
+SHAPES = ["thread", "jetty", "netty", "forkjoin", "virtual", "told"]
+APPLICATION = harness.SOURCE / "jvmagent/java/src/main/java/io/tailor/Tailor.java"
+# By wake-ups, by the account of mounts (virtual) or by the application (told).
+REFUSED_MAX = {"thread": 0.05, "jetty": 0.05, "netty": 0.05, "forkjoin": 0.05, "virtual": 0.05, "told": 0.05}
 WORKING = {"on-cpu", "page-fault-minor", "page-fault-major", "class-loading"}
 # How far a timeline may reach into another request's work on the same thread: what clocks and tracepoints differ by.
 TOLERANCE_NS = 20_000
@@ -152,7 +155,14 @@ def serve_and_ask(scene, shape, seconds):
     options = ["-Xms128m", "-Xmx128m", f"-agentpath:{harness.AGENT}=socket={scene.agent_socket}"]
     if shape == "virtual":
         options.append("-Djdk.virtualThreadScheduler.parallelism=4")
-    server = scene.keep(harness.Process("server", [java, *options, "-jar", JAR, shape], scene.directory))
+    classes = [str(JAR)]
+    if shape == "told":
+        need(shutil.which("javac"), "there is no javac")
+        classes.append(str(scene.directory / "classes"))
+        compiled = scene.run("javac", "javac", "-d", classes[1], APPLICATION)
+        check(compiled.popen.returncode == 0, f"javac failed:\n{compiled.log()}")
+    server = scene.keep(harness.Process("server", [java, *options, "-cp", ":".join(classes), "tailor.joins.Main",
+                                                   "netty" if shape == "told" else shape], scene.directory))
     port = int(server.wait_for(r"^listening 127\.0\.0\.1:(\d+)$", 30, server.out)[1])
     proxy = scene.proxy("proxy", [("a", f"127.0.0.1:{port}")], slow="100us", baseline=1).wait_serving(agents=1)
     until = time.monotonic() + seconds

@@ -15,11 +15,13 @@ final class Truth {
     private static final Queue<Truth> ALL = new ConcurrentLinkedQueue<>();
 
     final String id;
+    private final long number;
     private final StringBuilder stretches = new StringBuilder();
 
     /** A request is known by the parent id of its traceparent: the proxy's number, where the client sent none. */
     Truth(String traceparent) {
         id = traceparent != null && traceparent.length() == 55 ? traceparent.substring(36, 52) : "0";
+        number = Long.parseUnsignedLong(id, 16);
         ALL.add(this);
     }
 
@@ -28,8 +30,13 @@ final class Truth {
         private final int tid = tid();
         private final long startNs = System.nanoTime();
 
+        private Work() {
+            Application.begin(number);
+        }
+
         @Override
         public void close() {
+            Application.end(number);
             add(tid, startNs, System.nanoTime());
         }
     }
