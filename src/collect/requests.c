@@ -106,7 +106,7 @@ static void forget_oldest(struct tailor_requests *requests)
 		forget(requests, oldest);
 }
 
-static void begin(struct tailor_requests *requests, const struct tailor_event *event, uint64_t begin_ns, uint64_t client)
+static void begin(struct tailor_requests *requests, const struct tailor_event *event, uint64_t begin_ns, uint32_t client_ip)
 {
 	struct tailor_record *record;
 
@@ -120,8 +120,7 @@ static void begin(struct tailor_requests *requests, const struct tailor_event *e
 	record->request.begin_ns = begin_ns;
 	record->worker_pid = event->pid;
 	record->worker_tid = event->tid;
-	record->client_ip = TAILOR_CLIENT_IP(client);
-	record->client_port = TAILOR_CLIENT_PORT(client);
+	record->client_ip = client_ip;
 	record->answered = -1;
 }
 
@@ -193,11 +192,11 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 	if (event->request == 0)
 		return NULL;
 	if (event->kind == TAILOR_EVENT_REQUEST_BEGIN) {
-		begin(requests, event, event->time_ns, TAILOR_CLIENT(event->arg[0], event->arg[1]));
+		begin(requests, event, event->time_ns, (uint32_t)event->arg[1]);
 		return NULL;
 	}
 	if (event->kind == TAILOR_EVENT_REQUEST_PARSED && event->arg[1])
-		begin(requests, event, event->arg[1], event->arg[2]);
+		begin(requests, event, event->arg[1], TAILOR_CLIENT_IP(event->arg[2]));
 	record = find(requests, event->request);
 	if (record->request.id == 0)
 		return NULL; /* its beginning was lost */

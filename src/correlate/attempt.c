@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "correlate/client.h"
 #include "correlate/cover.h"
 #include "correlate/owner.h"
 #include "correlate/path.h"
@@ -48,7 +49,7 @@ static void cut_connect(struct correlation *correlation, uint64_t from_ns, uint6
 	if (worker_recorded(&correlation->index) ? worker_slept(&correlation->index, from_ns, to_ns)
 	                                         : to_ns - from_ns > CONNECT_NS)
 		story.working = TAILOR_CAUSE_CONNECTION_WAIT;
-	worker_cover(&correlation->index, &correlation->spans, from_ns, to_ns, &story);
+	worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, from_ns, to_ns, &story);
 }
 
 /* From the send to the moment from which on the request was with the server or on its way. Returns that moment. */
@@ -64,7 +65,7 @@ static uint64_t cut_send(struct correlation *correlation, const struct wire *wir
 	if (wire->request_sent_ns == 0)
 		return send_ns;
 	sent = clamp(wire->request_sent_ns, send_ns, limit);
-	worker_cover(&correlation->index, &correlation->spans, send_ns, sent, &story);
+	worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, send_ns, sent, &story);
 	resent = clamp(wire->request_resent_ns, sent, limit);
 	span_detail(span_list_add(&correlation->spans, sent, resent, TAILOR_CAUSE_RETRANSMISSION), "of the request");
 	return resent;
@@ -76,10 +77,13 @@ static struct path path_for(struct correlation *correlation, const struct tailor
 	return (struct path){
 	        .index = &correlation->index,
 	        .pauses = &correlation->pauses,
+	        .overlays = &correlation->overlays,
+	        .stalls = &correlation->stalls,
 	        .spans = &correlation->spans,
 	        .wire = wire,
 	        .server_pid = pid_of(correlation, attempt, wire),
 	        .proxy_pid = correlation->window->record.worker_pid,
+	        .doubt_from_ns = client_doubt_from(correlation->window),
 	        .floor_ns = floor_ns,
 	};
 }
@@ -116,7 +120,7 @@ static void cut_response(struct correlation *correlation, const struct wire *wir
 		cut_buffered(correlation, wire, from_ns, sent);
 	from_ns = clamp(sent, from_ns, to_ns);
 	if (worker_recorded(&correlation->index))
-		worker_cover(&correlation->index, &correlation->spans, from_ns, to_ns, &story);
+		worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, from_ns, to_ns, &story);
 	else
 		span_list_add(&correlation->spans, from_ns, to_ns, TAILOR_CAUSE_RESPONSE_TRANSIT);
 }
@@ -211,7 +215,7 @@ static const struct pause *pause_before(const struct correlation *correlation, u
 	const struct pause *found = NULL;
 
 	for (; pause && pause->start_ns <= moved_ns; pause = pauses_next(&correlation->pauses, pause))
-		found = pause;
+		found = pause->cause == TAILOR_CAUSE_GC ? pause : found;
 	return found;
 }
 

@@ -7,9 +7,11 @@
 #define TAILOR_CORRELATE_PATH_H
 
 #include "correlate/index.h"
+#include "correlate/overlays.h"
 #include "correlate/pauses.h"
 #include "correlate/schedule.h"
 #include "correlate/spans.h"
+#include "correlate/stalls.h"
 #include "correlate/wire.h"
 
 /* Waits inside waits that are followed; a longer chain is left unexplained. */
@@ -22,6 +24,7 @@ struct path_return {
 	uint64_t out_ns;
 	uint64_t waker_request; /* what the waker was bound to; 0 nothing */
 	uint32_t waker_tid;
+	uint16_t call; /* that it waits in, 0 unknown */
 	size_t first_span; /* spans from here on explain the wait */
 };
 
@@ -29,10 +32,13 @@ struct path {
 	/* Set by the caller. */
 	const struct thread_index *index;
 	const struct pauses *pauses;
+	const struct overlays *overlays;
+	const struct stalls *stalls;
 	struct span_list *spans;
 	const struct wire *wire;
 	uint32_t server_pid;
 	uint32_t proxy_pid;
+	uint64_t doubt_from_ns; /* from here on a wait may be the client's doing; 0: none is */
 	uint64_t floor_ns; /* the walk ends here at the latest: the request was not at the server before */
 
 	/* Set by path_walk(). */
