@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "correlate/application.h"
+#include "correlate/client.h"
 #include "correlate/cover.h"
 #include "correlate/owner.h"
 #include "correlate/path.h"
@@ -49,7 +50,7 @@ static void cut_connect(struct correlation *correlation, uint64_t from_ns, uint6
 	if (worker_recorded(&correlation->index) ? worker_slept(&correlation->index, from_ns, to_ns)
 	                                         : to_ns - from_ns > CONNECT_NS)
 		story.working = TAILOR_CAUSE_CONNECTION_WAIT;
-	worker_cover(&correlation->index, &correlation->spans, from_ns, to_ns, &story);
+	worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, from_ns, to_ns, &story);
 }
 
 /* From the send to the moment from which on the request was with the server or on its way. Returns that moment. */
@@ -65,7 +66,7 @@ static uint64_t cut_send(struct correlation *correlation, const struct wire *wir
 	if (wire->request_sent_ns == 0)
 		return send_ns;
 	sent = clamp(wire->request_sent_ns, send_ns, limit);
-	worker_cover(&correlation->index, &correlation->spans, send_ns, sent, &story);
+	worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, send_ns, sent, &story);
 	resent = clamp(wire->request_resent_ns, sent, limit);
 	span_detail(span_list_add(&correlation->spans, sent, resent, TAILOR_CAUSE_RETRANSMISSION), "of the request");
 	return resent;
@@ -78,10 +79,13 @@ static struct path path_for(struct correlation *correlation, const struct tailor
 	        .index = &correlation->index,
 	        .pauses = &correlation->pauses,
 	        .traffic = &correlation->traffic,
+	        .overlays = &correlation->overlays,
+	        .stalls = &correlation->stalls,
 	        .spans = &correlation->spans,
 	        .wire = wire,
 	        .server_pid = pid_of(correlation, attempt, wire),
 	        .proxy_pid = correlation->window->record.worker_pid,
+	        .doubt_from_ns = client_doubt_from(correlation->window),
 	        .floor_ns = floor_ns,
 	};
 }
@@ -118,7 +122,7 @@ static void cut_response(struct correlation *correlation, const struct wire *wir
 		cut_buffered(correlation, wire, from_ns, sent);
 	from_ns = clamp(sent, from_ns, to_ns);
 	if (worker_recorded(&correlation->index))
-		worker_cover(&correlation->index, &correlation->spans, from_ns, to_ns, &story);
+		worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, from_ns, to_ns, &story);
 	else
 		span_list_add(&correlation->spans, from_ns, to_ns, TAILOR_CAUSE_RESPONSE_TRANSIT);
 }
@@ -160,7 +164,7 @@ static void cut_told(struct correlation *correlation, const struct testimony *te
 			cut_between(correlation, path.server_pid, clamp(until, floor, at), at, gap);
 		at = clamp(told ? told->from_ns : until, floor, at);
 	}
-	path = (struct path){.index = path.index, .pauses = path.pauses, .traffic = path.traffic, .spans = path.spans, .wire = wire,
+	path = (struct path){.index = path.index, .pauses = path.pauses, .traffic = path.traffic, .overlays = path.overlays, .stalls = path.stalls, .spans = path.spans, .wire = wire,
 	                     .server_pid = path.server_pid, .proxy_pid = path.proxy_pid, .floor_ns = floor};
 	if (at > floor)
 		path_walk(&path, correlation->window->events[first].event.tid, first, at);
@@ -277,7 +281,7 @@ static const struct pause *pause_before(const struct correlation *correlation, u
 	const struct pause *found = NULL;
 
 	for (; pause && pause->start_ns <= moved_ns; pause = pauses_next(&correlation->pauses, pause))
-		found = pause;
+		found = pause->cause == TAILOR_CAUSE_GC ? pause : found;
 	return found;
 }
 

@@ -279,7 +279,11 @@ const char *thread_name(const struct tailor_window *window, uint32_t tid)
 
 const char *event_comm(const struct tailor_event *event, char buffer[COMM_BYTES])
 {
-	memcpy(buffer, &event->arg[1], 16);
-	buffer[16] = '\0';
+	int nobody = TAILOR_TASK_TID(event->arg[0]) == 0;
+
+	/* The idle task of a SWITCH_IN has numbers in place of its name. */
+	memset(buffer, 0, COMM_BYTES);
+	if (!nobody)
+		memcpy(buffer, &event->arg[1], COMM_BYTES - 1);
 	return buffer;
 }

@@ -56,7 +56,7 @@ static inline const struct tailor_event *thread_entry_event(const struct thread_
 /* The thread's name as the window's table has it; NULL where it has none. */
 const char *thread_name(const struct tailor_window *window, uint32_t tid);
 
-/* The kernel's name of the other task of a WAKEUP, SWITCH_IN or SWITCH_OUT. */
+/* The kernel's name of the other task of a WAKEUP, SWITCH_IN or SWITCH_OUT; "" where there was none. */
 #define COMM_BYTES 17
 const char *event_comm(const struct tailor_event *event, char buffer[COMM_BYTES]);
 

@@ -277,7 +277,7 @@ static uint64_t written_after(const struct path *path, const struct tailor_event
 
 		if (thread->entries[position].woke)
 			continue;
-		if (next->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(next->extra) != TAILOR_TASK_RUNNABLE)
+		if (next->kind == TAILOR_EVENT_SWITCH_OUT && !switched_out_ready(next))
 			break;
 		/* What it received first it may have answered itself. */
 		if (next->kind == TAILOR_EVENT_RECEIVE && !found)

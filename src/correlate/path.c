@@ -3,8 +3,11 @@
 
 #include <string.h>
 
+#include "correlate/calls.h"
 #include "correlate/cover.h"
 #include "correlate/owner.h"
+#include "correlate/ready.h"
+#include "correlate/waits.h"
 
 /* From a segment's transmit to the wake-up that it causes; generous, and far below what deserves an explanation. */
 #define DELIVERY_NS 1000000
@@ -12,8 +15,6 @@
 #define RUN_ENTRIES 256
 /* A thread that bytes have woken reads them within this. Later it did something else first, and nobody knows for whom. */
 #define READ_NS 15000
-/* From a fault to its sleep for the disk. Later than that the thread may have left the fault and be in a system call. */
-#define FAULT_TO_SLEEP_NS 100000
 
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
@@ -57,24 +58,30 @@ static const char *task_name(const struct path *path, const struct tailor_event 
 	return name && name[0] ? name : event_comm(event, comm);
 }
 
+static int is_vm_thread(const struct path *path, const struct tailor_event *wakeup)
+{
+	char comm[COMM_BYTES];
+
+	return TAILOR_TASK_PID(wakeup->arg[0]) == path->server_pid &&
+	       strcmp(task_name(path, wakeup, comm), "VM Thread") == 0;
+}
+
 static void add_ready(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	int preempted = stretch->state == STRETCH_PREEMPTED;
 	struct tailor_span span = template_of(path, preempted ? TAILOR_CAUSE_PREEMPTED : TAILOR_CAUSE_RUN_QUEUE);
-	const struct tailor_event *event = preempted ? stretch->out : stretch->in;
-	uint64_t task = event ? event->arg[0] : 0;
-	char comm[COMM_BYTES];
+	size_t first = path->spans->count;
 
-	if (!event)
-		;
-	else if (preempted)
-		span_detail(&span, "by %s (pid %u)", task_name(path, event, comm), TAILOR_TASK_PID(task));
-	else if (TAILOR_TASK_TID(task) == 0)
-		span_detail(&span, "CPU %u was idle and had to wake up", event->cpu);
+	ready_describe(path->index->window, stretch, span.detail, sizeof(span.detail));
+	if (ready_throttled(stretch))
+		span.cause = TAILOR_CAUSE_THROTTLED;
+	/* Whom the VM Thread has let go is not stopped any more, even if that one has not come to say so. */
+	if (low < path->now_ns && stretch->wakeup && is_vm_thread(path, stretch->wakeup))
+		span_list_add_like(path->spans, low, path->now_ns, &span);
 	else
-		span_detail(&span, "CPU %u had %s (pid %u)", event->cpu, task_name(path, event, comm),
-		            TAILOR_TASK_PID(task));
-	add_off_cpu(path, low, &span);
+		add_off_cpu(path, low, &span);
+	if (stretch->in)
+		stalls_cut(path->stalls, path->spans, first, stretch->in->cpu);
 }
 
 static void add_unknown(struct path *path, uint64_t low)
@@ -194,45 +201,17 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 	return low;
 }
 
-/* A page fault that needed the disk: the fault is the last thing the thread did before it slept, or its duration says
- * so. */
-static enum tailor_cause cause_of_io(const struct path *path, const struct stretch *stretch)
+/* Blocked by nobody that can be followed. What a collection took meanwhile did not make the wait longer. */
+static void add_wait(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	const struct thread_events *thread = path->cursor.thread;
-	const struct overlay *fault =
-	        overlay_after(path->pauses->faults, path->pauses->fault_count, thread->tid, stretch->start_ns);
-	uint32_t position = stretch->out_position;
-	const struct tailor_event *before;
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_UNEXPLAINED);
+	size_t first = path->spans->count;
 
-	if (fault && fault->start_ns <= stretch->start_ns && fault->end_ns >= path->now_ns)
-		return fault->cause;
-	if (position == NO_POSITION || position == 0 || thread->entries[position - 1].woke)
-		return TAILOR_CAUSE_BLOCKED_IO;
-	before = thread_entry_event(path->index, thread, position - 1);
-	return before->kind == TAILOR_EVENT_PAGE_FAULT && stretch->start_ns - before->time_ns <= FAULT_TO_SLEEP_NS
-	               ? TAILOR_CAUSE_PAGE_FAULT_MAJOR
-	               : TAILOR_CAUSE_BLOCKED_IO;
-}
-
-/* Blocked by nobody that can be followed. */
-static void add_wait(struct path *path, const struct stretch *stretch, uint64_t low, uint32_t state)
-{
-	const struct tailor_event *wakeup = stretch->wakeup;
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_BLOCKED_SLEEP);
-	char comm[COMM_BYTES];
-
-	if (state == TAILOR_TASK_UNINTERRUPTIBLE)
-		span.cause = cause_of_io(path, stretch);
-	else if (state == TAILOR_TASK_STOPPED)
-		span.cause = TAILOR_CAUSE_STOPPED;
-	else if (TAILOR_TASK_TID(wakeup->arg[0]) != 0)
-		span.cause = TAILOR_CAUSE_BLOCKED_LOCK;
-	if (TAILOR_TASK_TID(wakeup->arg[0]) == 0)
-		span_detail(&span, "ended by an interrupt");
-	else
-		span_detail(&span, "ended by %s (pid %u)", task_name(path, wakeup, comm),
-		            TAILOR_TASK_PID(wakeup->arg[0]));
-	add_off_cpu(path, low, &span);
+	if (low >= path->now_ns)
+		return;
+	wait_explain(path, stretch, low, &span);
+	span_list_add_like(path->spans, low, path->now_ns, &span);
+	stalls_cut_wait(path->stalls, path->spans, first, stretch->wakeup);
 }
 
 /* The cursor's thread had had nothing to do with the request until the waker, which had, woke it: its wait is not the request's. */
@@ -256,6 +235,7 @@ static void follow_waker(struct path *path, const struct stretch *stretch, const
 		        .waker_request = stretch->wakeup->request,
 		        .waker_tid = waker->tid,
 		        .wakeup_event = stretch->wakeup_event,
+		        .call = wait_call(stretch),
 		        .first_span = path->spans->count,
 		};
 	} else if (!path->received) {
@@ -304,14 +284,6 @@ static uint64_t pass_idle_loop(struct path *path, const struct stretch *stretch,
 	return low;
 }
 
-static int is_vm_thread(const struct path *path, const struct tailor_event *wakeup)
-{
-	char comm[COMM_BYTES];
-
-	return TAILOR_TASK_PID(wakeup->arg[0]) == path->server_pid &&
-	       strcmp(task_name(path, wakeup, comm), "VM Thread") == 0;
-}
-
 /*
  * Did the wake-up that ends here bring the request? On one host a segment is delivered by the context that sent it, or by
  * ksoftirqd; a wake-up long after it left was about something else.
@@ -330,7 +302,10 @@ static uint64_t pass_arrival(struct path *path, const struct stretch *stretch)
 	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
 
 	if (is_arrival(path, stretch->wakeup)) {
+		size_t first = path->spans->count;
+
 		span_list_add(path->spans, path->floor_ns, path->now_ns, TAILOR_CAUSE_REQUEST_TRANSIT);
+		stalls_cut_wait(path->stalls, path->spans, first, stretch->wakeup);
 		return path->floor_ns;
 	}
 	span_detail(&span, "in the socket; no thread waited for it there");
@@ -358,10 +333,33 @@ static int ended_by_bytes(const struct path *path, const struct tailor_event *wa
 			continue;
 		if (next->kind == TAILOR_EVENT_RECEIVE)
 			return 1;
-		if (next->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(next->extra) != TAILOR_TASK_RUNNABLE && next->time_ns > wakeup->time_ns)
+		if (next->kind == TAILOR_EVENT_SWITCH_OUT && !switched_out_ready(next) && next->time_ns > wakeup->time_ns)
 			return 0;
 	}
 	return 0;
+}
+
+/* In a write of the response, until the socket took more of it. */
+static void add_space(struct path *path, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_RESPONSE_TRANSIT);
+
+	span_detail(&span, "the socket took no more until the proxy had read");
+	if (low < path->now_ns)
+		span_list_add_like(path->spans, low, path->now_ns, &span);
+}
+
+/* Stopped by the JVM, until the VM Thread woke it. */
+static void add_safepoint(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SAFEPOINT);
+	size_t first = path->spans->count;
+
+	if (low >= path->now_ns)
+		return;
+	cover_safepoint(path->spans, path->pauses, path->server_pid, low, path->now_ns, &span);
+	/* The VM Thread did it on this CPU; what that stood still the pause was longer by. */
+	stalls_cut(path->stalls, path->spans, first, stretch->wakeup->cpu);
 }
 
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */
@@ -371,17 +369,15 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 	uint32_t waker_pid = TAILOR_TASK_PID(stretch->wakeup->arg[0]);
 	uint32_t waker_tid = TAILOR_TASK_TID(stretch->wakeup->arg[0]);
 	const struct thread_events *waker = thread_index_find(path->index, waker_tid);
-	struct tailor_span span;
+	enum call_family family = call_family(wait_call(stretch));
 	int by_bytes;
 
 	if (state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_STOPPED) {
-		add_wait(path, stretch, low, state);
+		add_wait(path, stretch, low);
 		return low;
 	}
 	if (is_vm_thread(path, stretch->wakeup)) {
-		span = template_of(path, TAILOR_CAUSE_SAFEPOINT);
-		if (low < path->now_ns)
-			cover_safepoint(path->spans, path->pauses, path->server_pid, low, path->now_ns, &span);
+		add_safepoint(path, stretch, low);
 		return low;
 	}
 	if (waker_pid == path->server_pid && waker && waker != path->cursor.thread &&
@@ -389,12 +385,17 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 		follow_waker(path, stretch, waker);
 		return path->now_ns;
 	}
-	by_bytes = ended_by_bytes(path, stretch->wakeup, stretch->wakeup_event);
+	if (wait_for_space(path, stretch)) {
+		add_space(path, low);
+		return low;
+	}
+	/* Bytes end no lock's wait and no sleep. */
+	by_bytes = family != CALL_LOCK && family != CALL_SLEEP && ended_by_bytes(path, stretch->wakeup, stretch->wakeup_event);
 	if (path->received || (path->receive_ns == 0 && by_bytes))
 		return pass_arrival(path, stretch);
 	if (by_bytes)
 		return pass_idle_loop(path, stretch, low);
-	add_wait(path, stretch, low, state);
+	add_wait(path, stretch, low);
 	return low;
 }
 
@@ -439,6 +440,8 @@ static void call_it_a_lock(struct path *path, const struct path_return *wait)
 		}
 		span->cause = TAILOR_CAUSE_BLOCKED_LOCK;
 		span_detail(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
+		if (call_family(wait->call) == CALL_LOCK)
+			span_detail(span, "%.24s waited for it (lock or monitor)", waiter && waiter[0] ? waiter : "the request's thread");
 		if (wait->waker_request)
 			span_detail_more(span, "it served request %016llx", (unsigned long long)wait->waker_request);
 	}
@@ -539,13 +542,12 @@ void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_n
 		struct stretch stretch = schedule_before(path->index, &path->cursor);
 		uint64_t start = stretch.start_ns < path->now_ns ? stretch.start_ns : path->now_ns;
 		uint64_t low = max_ns(start, from_ns);
-		uint32_t state = stretch.out ? TAILOR_SWITCH_STATE(stretch.out->extra) : TAILOR_TASK_SLEEPING;
 
 		switch (stretch.state) {
 		case STRETCH_ON_CPU: cover_on_cpu(path, thread, low, path->now_ns, stretch.cpu); break;
 		case STRETCH_RUN_QUEUE:
 		case STRETCH_PREEMPTED: add_ready(path, &stretch, low); break;
-		case STRETCH_BLOCKED: add_wait(path, &stretch, low, state); break;
+		case STRETCH_BLOCKED: add_wait(path, &stretch, low); break;
 		case STRETCH_UNKNOWN: add_unknown(path, low); break;
 		}
 		path->now_ns = low;

@@ -225,7 +225,7 @@ static void a_proxy_without_a_cpu_is_the_proxys_own_fault(void **state)
 	in(&scene, 8976, PROXY, STRANGER);
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_PROXY_RUN_QUEUE, 7000);
-	assert_detail(&scene, TAILOR_CAUSE_PROXY_RUN_QUEUE, "the CPU had some-task (pid 900)");
+	assert_detail(&scene, TAILOR_CAUSE_PROXY_RUN_QUEUE, "CPU 1 had some-task (pid 900)");
 	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_PROXY_RUN_QUEUE);
 	scene_close(&scene);
 }
