@@ -2,6 +2,7 @@
 #include "proxy/client.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -9,6 +10,7 @@
 #include <unistd.h>
 
 #include "proxy/addresses.h"
+#include "proxy/client_wait.h"
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
@@ -87,6 +89,7 @@ void client_accepted(struct worker *worker, int fd)
 	client->early_ns = 0;
 	client->counted = false;
 	client->beyond = false;
+	client->wait.since_ns = 0;
 	exchange_clear(&client->exchange);
 	learn_peer(client);
 	if (__atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max) {
@@ -364,7 +367,9 @@ void client_complete(struct worker *worker, struct client *client, enum operatio
 		}
 		if (closing || result <= 0)
 			client->exchange.direct = NULL;
-		if (!closing && result <= 0)
+		if (!closing && result == -EAGAIN && !client_waits(client))
+			response_waits(worker, client);
+		else if (!closing && result <= 0)
 			exchange_client_gone(worker, client);
 		else if (!closing)
 			response_sent(worker, client, (uint32_t)result);

@@ -10,6 +10,7 @@
 #include "proxy/attempt.h"
 #include "proxy/body.h"
 #include "proxy/client.h"
+#include "proxy/client_wait.h"
 #include "proxy/head.h"
 #include "proxy/record.h"
 #include "proxy/replay.h"
@@ -215,6 +216,7 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	/* A connection beyond the limit is refused without a request. */
 	if (exchange->id == 0)
 		return;
+	client_wait_end(worker, client);
 	if (exchange->moved)
 		count(&worker->counters.failed_over);
 	count(&worker->counters.requests);

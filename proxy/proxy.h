@@ -16,6 +16,8 @@
 
 #define TAILOR_PROXY_SERVERS_MAX 2 /* an active/backup pair, or one alone */
 #define TAILOR_PROXY_WORKERS_MAX TAILOR_JVM_WAKERS
+/* How long a client must take nothing of its response for TAILOR_EVENT_CLIENT_WAIT. */
+#define TAILOR_PROXY_CLIENT_WAIT_NS UINT64_C(200000)
 
 struct tailor_proxy_server {
 	char name[32];

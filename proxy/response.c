@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "proxy/client.h"
+#include "proxy/client_wait.h"
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
@@ -343,7 +345,9 @@ static void submit(struct worker *worker, struct client *client, const char *dat
 		record_reply(worker, exchange);
 	}
 	timeouts_wait(worker, client, worker->options->body_timeout_ns);
-	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, 0,
+	if (client_waits(client))
+		client->wait.bytes = bytes;
+	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, client_waits(client) ? 0 : MSG_DONTWAIT,
 	                 connection_begin(&client->connection, OPERATION_SEND));
 }
 
@@ -394,10 +398,18 @@ void response_pump(struct worker *worker, struct client *client)
 		tunnel_advance(worker, client);
 }
 
+void response_waits(struct worker *worker, struct client *client)
+{
+	client_wait_begin(worker, client);
+	/* The same bytes again, and perhaps more by now. */
+	response_pump(worker, client);
+}
+
 void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
 {
 	struct exchange *exchange = &client->exchange;
 
+	client_wait_end(worker, client);
 	exchange->reply_bytes += bytes;
 	/* From here it waits for the server, or still for the rest of the request. */
 	if (exchange->request_complete || !input_empty(&client->in))
