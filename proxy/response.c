@@ -151,8 +151,8 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;
-	length = head_write_response(exchange, head, worker->options->via, client_out(worker, client) + exchange->out_end,
-	                             worker->out_bytes - exchange->out_end);
+	length = head_write_response(exchange, head, worker->options->via, date_now(&worker->date, worker->now_ns),
+	                             client_out(worker, client) + exchange->out_end, worker->out_bytes - exchange->out_end);
 	upstream->in.start += (uint32_t)head->head_bytes;
 	upstream->in.body = upstream->in.start;
 	/* More than comes by chance in the same piece is taken in by our own measure. */
