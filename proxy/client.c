@@ -14,6 +14,7 @@
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
+#include "proxy/late.h"
 #include "proxy/record.h"
 #include "proxy/replay.h"
 #include "proxy/response.h"
@@ -222,6 +223,7 @@ static void note_early_bytes(struct client *client, uint64_t read_ns)
 static void begin_request(struct worker *worker, struct client *client, uint64_t early_ns)
 {
 	uint64_t now_ns = early_ns ? 0 : tailor_clock_ns(), read_ns = early_ns ? early_ns : now_ns;
+	uint64_t late_ns = early_ns ? 0 : late_from_ns(worker);
 
 	client->state = CLIENT_HEAD;
 	client->fresh = false;
@@ -231,6 +233,8 @@ static void begin_request(struct worker *worker, struct client *client, uint64_t
 	/* For the whole head: a byte now and then would hold the connection for ever. */
 	timeouts_wait(worker, client, worker->options->head_timeout_ns);
 	parse(worker, client, now_ns);
+	if (late_ns)
+		record(worker, TAILOR_EVENT_REQUEST_LATE, &client->exchange, client->port, late_ns, 0, 0);
 	note_early_bytes(client, read_ns);
 }
 

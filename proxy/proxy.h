@@ -11,6 +11,7 @@
 #include <stdint.h>
 #include <tailor/channel.h>
 #include <tailor/jvm_page.h>
+#include <tailor/late.h>
 #include <tailor/tag.h>
 #include "base/address.h"
 
@@ -68,6 +69,7 @@ struct tailor_proxy_options {
 	uint64_t request_timeout_ns;    /* a request's first byte to its response's last; 0: none */
 
 	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
+	const struct tailor_late *late;         /* TAILOR_LATE_THREADS entries; NULL: nobody tells */
 	const struct tailor_channel *channels;  /* one request channel per worker */
 };
 

@@ -301,6 +301,8 @@ struct worker {
 	struct shared *shared;
 	struct trace_source trace;
 	uint64_t now_ns; /* of this turn of the loop; for deadlines, not for events */
+	uint64_t last_ns, before_ns; /* of the turn before this one, and of the one before that */
+	const struct tailor_late *late; /* of this thread; NULL: nobody tells */
 	uint64_t turn;    /* of the loop: what is queued in one goes to the kernel with the next */
 	uint64_t step_ns; /* what events recorded now have as their time (record.h); 0: what the clock says */
 	struct told told;
