@@ -112,7 +112,7 @@ def each_stop_of_the_reader_is_a_wait_of_its_own():
             time.sleep(0.1)
         client.take(left)
         waits, _ = waits_of(proxy.events())
-        assert len([wait for wait in waits if 50 * MS < wait.ns < 300 * MS]) == 4, waits
+        assert len([wait for wait in waits if wait.ns > 80 * MS]) >= 4, waits
 
 
 def the_same_response_reframed():
