@@ -89,7 +89,10 @@ def short_waits_have_their_window_too():
     """Of a few ms, less than the kernel's own count of them need show."""
     with Proxy(Backend(body_of)) as proxy:
         found = []
-        for _ in range(10):
+        # On a busy machine most of them get longer.
+        for _ in range(100):
+            if len(found) >= 10:
+                break
             with Reader(proxy.port, 4096) as client:
                 client.ask(BODY)
                 client.stall(0.003)
