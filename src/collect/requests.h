@@ -32,4 +32,7 @@ uint64_t tailor_requests_lost(const struct tailor_requests *requests, size_t wor
 /* The most recent loss in a worker's channel as its time range; events == 0 when there was none. */
 struct tailor_loss tailor_requests_last_loss(const struct tailor_requests *requests, size_t worker);
 
+/* When the oldest of the requests began that are open and began after after_ns; UINT64_MAX: there is none. */
+uint64_t tailor_requests_oldest(const struct tailor_requests *requests, uint64_t after_ns);
+
 #endif /* TAILOR_COLLECT_REQUESTS_H */
