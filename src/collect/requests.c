@@ -178,6 +178,11 @@ uint64_t tailor_requests_lost(const struct tailor_requests *requests, size_t wor
 	return requests->tails[worker].lost;
 }
 
+uint64_t tailor_requests_lost_by(const struct tailor_requests *requests, size_t worker, enum tailor_lost reason)
+{
+	return requests->tails[worker].lost_by[reason];
+}
+
 struct tailor_loss tailor_requests_last_loss(const struct tailor_requests *requests, size_t worker)
 {
 	return requests->tails[worker].last_loss;

@@ -13,6 +13,10 @@
 #define COST_NS (10 * TAILOR_NS_PER_MS)
 /* Requests explained before it is looked again at what is left. */
 #define TOGETHER_MAX 32
+/* Events that a timeline is made of: more would take more than what a burst may take. */
+#define WINDOW_EVENTS_MAX ((size_t)256 << 10)
+/* Memory for so many is kept between timelines. */
+#define HARVEST_EVENTS ((size_t)128 << 10)
 
 void observer_explain_init(struct tailor_observer *observer)
 {
@@ -20,25 +24,51 @@ void observer_explain_init(struct tailor_observer *observer)
 	tailor_budget_open(&observer->cpu, BUDGET_NS, BURST_NS, tailor_clock_ns());
 }
 
-/* Explains a request from what the harvest at hand has of it. Under the lock. */
+/* The servers that a request was sent to. */
+static size_t list_concerned(const struct tailor_record *record, const struct tailor_window_server *servers,
+                             struct tailor_window_server concerned[TAILOR_ATTEMPTS_MAX])
+{
+	for (unsigned int i = 0; i < record->attempts; i++)
+		concerned[i] = servers[record->attempt[i].server % TAILOR_OBSERVER_SERVERS_MAX];
+	return record->attempts;
+}
+
+/* Makes the harvest's window that of this request. */
+static int cut_window(struct tailor_observer *observer, const struct tailor_queued *queued, const struct tailor_window_server *servers)
+{
+	const struct tailor_record *record = &queued->record;
+	struct tailor_window_server concerned[TAILOR_ATTEMPTS_MAX];
+	struct tailor_concern concern = {.servers = concerned, .proxy_pid = record->worker_pid, .worker_tid = record->worker_tid};
+	struct tailor_loss loss = tailor_requests_last_loss(observer->requests, queued->worker);
+	int error = tailor_harvest_cut(&observer->harvest, record->request.begin_ns, record->request.end_ns + SETTLE_NS);
+
+	if (error)
+		return error;
+	concern.server_count = list_concerned(record, servers, concerned);
+	if (tailor_harvest_thin(&observer->harvest, &concern, WINDOW_EVENTS_MAX) < 0)
+		return -ENOMEM;
+	if (loss.events && loss.to_ns >= record->request.begin_ns && loss.from_ns <= record->request.end_ns)
+		return tailor_harvest_add_loss(&observer->harvest, &loss);
+	return 0;
+}
+
+/* Explains a request from what the harvest at hand has of it. The lock is held only where others may change what is read. */
 static int make_timeline(struct tailor_observer *observer, struct tailor_queued *queued, struct tailor_timeline *ret_timeline)
 {
 	struct tailor_window_server servers[TAILOR_OBSERVER_SERVERS_MAX] = {0};
 	struct tailor_request *request = &queued->record.request;
-	struct tailor_loss request_loss = tailor_requests_last_loss(observer->requests, queued->worker);
 	struct tailor_window window = {.servers = servers, .server_count = observer->options.servers};
-	int error = tailor_harvest_cut(&observer->harvest, request->begin_ns, request->end_ns + SETTLE_NS);
+	int error;
 
+	pthread_mutex_lock(&observer->lock);
+	window.missing = observer_describe_servers(observer, &queued->record, servers);
+	pthread_mutex_unlock(&observer->lock);
+	error = cut_window(observer, queued, servers);
 	if (error)
 		return error;
-	window.missing = observer_describe_servers(observer, &queued->record, servers);
 	if (observer_answering(observer, &queued->record) >= 0)
 		memcpy(request->server, servers[observer_answering(observer, &queued->record)].name, sizeof(request->server));
 	request->wall_ns = observer_wall_of(request->begin_ns);
-	if (request_loss.events && request_loss.to_ns >= request->begin_ns && request_loss.from_ns <= request->end_ns)
-		error = tailor_harvest_add_loss(&observer->harvest, &request_loss);
-	if (error)
-		return error;
 	window.record = queued->record;
 	window.events = observer->harvest.events;
 	window.event_count = observer->harvest.event_count;
@@ -52,15 +82,11 @@ static int make_timeline(struct tailor_observer *observer, struct tailor_queued 
 	return error;
 }
 
-/* The lock is not held while the disk is written to: whoever tells us that a JVM has gone must not wait for that. */
 static int store_timeline(struct tailor_observer *observer, struct tailor_queued *queued)
 {
 	struct tailor_timeline timeline;
-	int error;
+	int error = make_timeline(observer, queued, &timeline);
 
-	pthread_mutex_lock(&observer->lock);
-	error = make_timeline(observer, queued, &timeline);
-	pthread_mutex_unlock(&observer->lock);
 	if (error)
 		return error;
 	if (timeline.loss_count)
@@ -105,6 +131,7 @@ static void explain(struct tailor_observer *observer, struct tailor_queued *queu
 		pthread_mutex_unlock(&observer->lock);
 		for (size_t i = 0; i < together; i++)
 			count_stored(observer, &queue[i], error ? error : store_timeline(observer, &queue[i]));
+		tailor_harvest_shrink(&observer->harvest, HARVEST_EVENTS);
 	}
 }
 

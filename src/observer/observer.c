@@ -38,6 +38,7 @@ static int wait_for_next(struct tailor_observer *observer, uint64_t wait_ns)
 static void *run(void *context)
 {
 	struct tailor_observer *observer = context;
+	uint64_t wait_ns = POLL_NS;
 	int stopping, late = 0;
 
 	pthread_setname_np(pthread_self(), "observer");
@@ -46,7 +47,7 @@ static void *run(void *context)
 	do {
 		uint64_t now_ns;
 
-		stopping = wait_for_next(observer, late ? 0 : POLL_NS);
+		stopping = wait_for_next(observer, late ? 0 : wait_ns);
 		if (stopping && !late)
 			usleep(2 * SETTLE_NS / TAILOR_NS_PER_US); /* the last requests' events settle, too */
 		now_ns = tailor_clock_ns();
@@ -56,6 +57,9 @@ static void *run(void *context)
 		pthread_mutex_unlock(&observer->lock);
 		/* The time from before the poll: whatever ended since has not settled. */
 		tailor_requests_poll(observer->requests, now_ns, observer_ended, observer);
+		pthread_mutex_lock(&observer->lock);
+		wait_ns = observer_hold(observer, now_ns);
+		pthread_mutex_unlock(&observer->lock);
 		count_losses(observer);
 		if (observer->options.access_log)
 			atomic_store_explicit(&observer->access_log_error, tailor_accesslog_flush(observer->options.access_log),
@@ -72,6 +76,7 @@ static void free_observer(struct tailor_observer *observer)
 			tailor_jvm_unref(observer->watched[i].jvm);
 	}
 	tailor_threads_free(&observer->threads);
+	observer_long_free(observer);
 	tailor_harvest_free(&observer->harvest);
 	tailor_requests_close(observer->requests);
 	free(observer->sources);
@@ -93,10 +98,11 @@ int tailor_observer_start(const struct tailor_observer_options *options, struct 
 	observer_explain_init(observer);
 	tailor_budget_open(&observer->baseline_rate, BASELINE_PER_S, BASELINE_PER_S, tailor_clock_ns());
 	error = tailor_requests_open(options->request_channels, options->workers, options->connections_max, &observer->requests);
-	if (error || !observer->sources || !observer->queue) {
+	if (observer_long_init(observer) || error || !observer->sources || !observer->queue) {
 		free_observer(observer);
 		return -ENOMEM;
 	}
+	observer_sources_init(observer);
 	pthread_mutex_init(&observer->lock, NULL);
 	pthread_mutex_init(&observer->storing, NULL);
 	pthread_condattr_init(&monotonic);

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <tailor/window.h>
 
 #include "base/clock.h"
@@ -31,6 +32,7 @@
 struct watched {
 	struct tailor_jvm *jvm; /* NULL: there never was one */
 	struct tailor_tail tail; /* for thread names */
+	uint64_t lost[TAILOR_LOST_REASONS]; /* of the JVMs before, by that tail */
 	uint64_t gone_ns; /* when its agent's connection ended; 0: it has not */
 	struct tailor_presence process;
 };
@@ -38,18 +40,22 @@ struct watched {
 struct tailor_observer {
 	struct tailor_observer_options options;
 	pthread_t thread;
-	pthread_mutex_t lock; /* watched, threads */
+	pthread_mutex_t lock; /* watched, options.slow, holds of JVMs; never while the disk is written to */
 	pthread_mutex_t storing; /* options.store, and whoever writes to it */
 	pthread_cond_t wake;
 	int stopping;
 
 	struct watched watched[TAILOR_OBSERVER_SERVERS_MAX];
-	struct tailor_threads threads;
 	uint64_t scanned_ns;
 
 	/* The thread's own. */
+	struct tailor_threads threads;
 	struct tailor_slow_rule slow_rule; /* options.slow, which others may change under the lock */
 	struct tailor_requests *requests;
+	struct tailor_hold *holds; /* of the kernel channels and, behind them, of each server's JVM; and the lock for those */
+	size_t hold_room;          /* slots that may still be held */
+	uint64_t looked_ns;        /* when the channels were looked at the last time */
+	uint64_t given_up_ns;      /* nothing is held any more for requests that began until then */
 	struct tailor_harvest harvest;
 	struct tailor_source *sources; /* kernel channels first, JVMs behind */
 	struct tailor_queued *queue;
@@ -77,7 +83,9 @@ static inline void observer_count(atomic_uint_fast64_t *counter, uint64_t amount
 int observer_answering(const struct tailor_observer *observer, const struct tailor_record *record);
 /* Takes names of threads from the agents, and every second from /proc. Lock. */
 void observer_learn_names(struct tailor_observer *observer, uint64_t now_ns);
-/* Fills observer->sources with the channels that there are now, and returns how many. Lock. */
+/* Once, when there are holds. */
+void observer_sources_init(struct tailor_observer *observer);
+/* Makes observer->sources the channels that there are now, and returns how many. Lock. */
 size_t observer_list_sources(struct tailor_observer *observer);
 /*
  * Who the servers were when this request was at them, and which of the missing things concern it. Now there may be others:
@@ -94,6 +102,19 @@ void observer_ended(void *context, size_t worker, const struct tailor_record *re
 void observer_omit(struct tailor_observer *observer, atomic_uint_fast64_t *why, uint64_t requests);
 /* CLOCK_REALTIME at a time that is not long ago. */
 uint64_t observer_wall_of(uint64_t ns);
+
+/* --- long.c: what is held for requests that are open for long ------------------------------------ */
+
+/* Returns 0 or -ENOMEM. And the opposite. */
+int observer_long_init(struct tailor_observer *observer);
+void observer_long_free(struct tailor_observer *observer);
+/* What is held of the JVM at a server. Lock. */
+struct tailor_hold *observer_jvm_hold(struct tailor_observer *observer, size_t server);
+/*
+ * Copies the events that slow requests which are still open will need, before they are overwritten, and gives back what nobody needs any
+ * more. Returns in how many ns it is to be called again at the latest. Lock.
+ */
+uint64_t observer_hold(struct tailor_observer *observer, uint64_t now_ns);
 
 /* --- explain.c: from the queue to the store, within the budget ----------------------------------- */
 

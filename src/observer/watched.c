@@ -63,14 +63,19 @@ void observer_learn_names(struct tailor_observer *observer, uint64_t now_ns)
 	scan_names(observer, now_ns);
 }
 
+void observer_sources_init(struct tailor_observer *observer)
+{
+	for (size_t i = 0; i < observer->options.cpus; i++) {
+		observer->sources[i] = (struct tailor_source){
+			.channel = observer->options.kernel_channels[i], .before_ns = BEFORE_NS, .hold = &observer->holds[i]};
+		snprintf(observer->sources[i].name, sizeof(observer->sources[i].name), "cpu%zu", i);
+	}
+}
+
 size_t observer_list_sources(struct tailor_observer *observer)
 {
-	size_t count = 0;
+	size_t count = observer->options.cpus;
 
-	for (size_t i = 0; i < observer->options.cpus; i++, count++) {
-		observer->sources[count] = (struct tailor_source){.channel = observer->options.kernel_channels[i], .before_ns = BEFORE_NS};
-		snprintf(observer->sources[count].name, sizeof(observer->sources[count].name), "cpu%zu", i);
-	}
 	for (size_t i = 0; i < observer->options.servers; i++) {
 		const struct tailor_jvm *jvm = observer->watched[i].jvm;
 		struct tailor_source *source = &observer->sources[count];
@@ -78,7 +83,8 @@ size_t observer_list_sources(struct tailor_observer *observer)
 		if (!jvm)
 			continue;
 		*source = (struct tailor_source){
-			.channel = jvm->channel, .own_pid = jvm->own_pid, .pid = (uint32_t)jvm->pid, .before_ns = JVM_BEFORE_NS};
+			.channel = jvm->channel, .own_pid = jvm->own_pid, .pid = (uint32_t)jvm->pid, .before_ns = JVM_BEFORE_NS,
+			.hold = observer_jvm_hold(observer, i)};
 		snprintf(source->name, sizeof(source->name), "jvm:%.19s", observer->options.server[i].name);
 		count++;
 	}
@@ -128,7 +134,10 @@ void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct
 	pthread_mutex_lock(&observer->lock);
 	watched->gone_ns = jvm ? 0 : tailor_clock_ns();
 	if (jvm) {
+		for (int why = 0; why < TAILOR_LOST_REASONS && watched->jvm; why++)
+			watched->lost[why] += watched->tail.lost_by[why];
 		tailor_jvm_unref(watched->jvm);
+		tailor_hold_drop(observer_jvm_hold(observer, server), &observer->hold_room);
 		watched->jvm = tailor_jvm_ref(jvm);
 		tailor_tail_open(&watched->tail, &jvm->channel, 1);
 	}
