@@ -76,6 +76,7 @@ static int make_timeline(struct tailor_observer *observer, struct tailor_queued 
 	window.loss_count = observer->harvest.loss_count;
 	window.threads = observer->threads.list;
 	window.thread_count = observer->threads.count;
+	tailor_mappings_for(&observer->mappings, &window, tailor_clock_ns());
 	error = tailor_correlate(&window, ret_timeline);
 	if (!error)
 		ret_timeline->kept = queued->kept;

@@ -76,6 +76,7 @@ static void free_observer(struct tailor_observer *observer)
 			tailor_jvm_unref(observer->watched[i].jvm);
 	}
 	tailor_threads_free(&observer->threads);
+	tailor_mappings_free(&observer->mappings);
 	observer_long_free(observer);
 	tailor_harvest_free(&observer->harvest);
 	tailor_requests_close(observer->requests);

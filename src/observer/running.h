@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "collect/harvest.h"
+#include "collect/mappings.h"
 #include "collect/requests.h"
 #include "collect/tail.h"
 #include "collect/threads.h"
@@ -50,6 +51,7 @@ struct tailor_observer {
 
 	/* The thread's own. */
 	struct tailor_threads threads;
+	struct tailor_mappings mappings;
 	struct tailor_slow_rule slow_rule; /* options.slow, which others may change under the lock */
 	struct tailor_requests *requests;
 	struct tailor_hold *holds; /* of the kernel channels and, behind them, of each server's JVM; and the lock for those */

@@ -50,6 +50,7 @@ def ms_of(timeline, cause):
 
 def check_whole(timeline):
     said = {key: timeline[key] for key in ("causes", "join", "losses", "missing")}
+    said["unexplained"] = [[s["offset_ns"], s["duration_ns"], s["thread"], s["detail"]] for s in timeline["spans"] if s["cause"] == "unexplained"][:5]
     print(said)
     assert not timeline["losses"], said
     assert not any("lost" in text for text in timeline["missing"]), said
