@@ -33,31 +33,49 @@ static int draw_baseline(struct tailor_observer *observer, uint64_t now_ns)
 	return 1;
 }
 
+/* Puts a request that is worth a timeline into the queue; if that is full, it is counted. */
+static void enqueue(struct tailor_observer *observer, const struct tailor_queued *queued)
+{
+	if (observer->queued < QUEUE_MAX)
+		observer->queue[observer->queued++] = *queued;
+	else if (queued->suspected)
+		observer_count(&observer->unjudged, 1);
+	else if (queued->kept == TAILOR_KEPT_SLOW)
+		observer_omit(observer, &observer->not_stored, 1);
+}
+
+/* Judges by what the proxy saw; and where it may have seen the request's begin late, by the worst that may have been. */
+static enum tailor_slow_verdict judge(const struct tailor_slow_rule *rule, const struct tailor_record *record, int *ret_suspected)
+{
+	const struct tailor_request *request = &record->request;
+	enum tailor_slow_verdict verdict = tailor_slow_judge(rule, request->id, request->end_ns - request->begin_ns);
+
+	*ret_suspected = verdict != TAILOR_SLOW_KEEP && record->late_from_ns && record->late_from_ns < request->begin_ns &&
+	                 request->end_ns - record->late_from_ns >= rule->threshold_ns;
+	return *ret_suspected ? TAILOR_SLOW_KEEP : verdict;
+}
+
 void observer_ended(void *context, size_t worker, const struct tailor_record *record)
 {
 	struct tailor_observer *observer = context;
 	const struct tailor_request *request = &record->request;
-	enum tailor_slow_verdict verdict = tailor_slow_judge(&observer->slow_rule, request->id, request->end_ns - request->begin_ns);
+	int server = observer_answering(observer, record), suspected;
+	enum tailor_slow_verdict verdict;
 
 	observer_count(&observer->ended, 1);
-	if (observer_answering(observer, record) >= 0)
-		tailor_latency_count(&observer->latency[observer_answering(observer, record)], request->end_ns - request->begin_ns);
+	if (server >= 0)
+		tailor_latency_count(&observer->latency[server], request->end_ns - request->begin_ns);
 	if (observer->options.access_log)
 		log_access(observer, record);
-	if (verdict == TAILOR_SLOW_SKIP)
+	verdict = judge(&observer->slow_rule, record, &suspected);
+	if (verdict == TAILOR_SLOW_SKIP || (verdict == TAILOR_SLOW_KEEP_BASELINE && !draw_baseline(observer, request->end_ns)))
 		return;
-	if (verdict == TAILOR_SLOW_KEEP)
+	if (verdict == TAILOR_SLOW_KEEP && !suspected)
 		observer_count(&observer->slow, 1);
-	else if (!draw_baseline(observer, request->end_ns))
-		return;
-	if (observer->queued == QUEUE_MAX) {
-		if (verdict == TAILOR_SLOW_KEEP)
-			observer_omit(observer, &observer->not_stored, 1);
-		return;
-	}
-	observer->queue[observer->queued++] = (struct tailor_queued){
+	enqueue(observer, &(struct tailor_queued){
 		.record = *record,
 		.worker = worker,
 		.kept = verdict == TAILOR_SLOW_KEEP ? TAILOR_KEPT_SLOW : TAILOR_KEPT_BASELINE,
-	};
+		.suspected = suspected,
+	});
 }

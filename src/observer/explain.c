@@ -15,6 +15,8 @@
 #define TOGETHER_MAX 32
 /* Events that a timeline is made of: more would take more than what a burst may take. */
 #define WINDOW_EVENTS_MAX ((size_t)256 << 10)
+/* A suspicion that came to nothing. */
+#define NOT_SLOW 1
 /* Memory for so many is kept between timelines. */
 #define HARVEST_EVENTS ((size_t)128 << 10)
 
@@ -40,14 +42,14 @@ static int cut_window(struct tailor_observer *observer, const struct tailor_queu
 	struct tailor_window_server concerned[TAILOR_ATTEMPTS_MAX];
 	struct tailor_concern concern = {.servers = concerned, .proxy_pid = record->worker_pid, .worker_tid = record->worker_tid};
 	struct tailor_loss loss = tailor_requests_last_loss(observer->requests, queued->worker);
-	int error = tailor_harvest_cut(&observer->harvest, record->request.begin_ns, record->request.end_ns + SETTLE_NS);
+	int error = tailor_harvest_cut(&observer->harvest, tailor_queued_begin(queued), record->request.end_ns + SETTLE_NS);
 
 	if (error)
 		return error;
 	concern.server_count = list_concerned(record, servers, concerned);
 	if (tailor_harvest_thin(&observer->harvest, &concern, WINDOW_EVENTS_MAX) < 0)
 		return -ENOMEM;
-	if (loss.events && loss.to_ns >= record->request.begin_ns && loss.from_ns <= record->request.end_ns)
+	if (loss.events && loss.to_ns >= tailor_queued_begin(queued) && loss.from_ns <= record->request.end_ns)
 		return tailor_harvest_add_loss(&observer->harvest, &loss);
 	return 0;
 }
@@ -83,6 +85,7 @@ static int make_timeline(struct tailor_observer *observer, struct tailor_queued 
 	return error;
 }
 
+/* Returns 0, NOT_SLOW, or a negative errno. */
 static int store_timeline(struct tailor_observer *observer, struct tailor_queued *queued)
 {
 	struct tailor_timeline timeline;
@@ -90,6 +93,10 @@ static int store_timeline(struct tailor_observer *observer, struct tailor_queued
 
 	if (error)
 		return error;
+	if (queued->suspected && timeline.request.end_ns - timeline.request.begin_ns < observer->slow_rule.threshold_ns) {
+		tailor_timeline_free(&timeline);
+		return NOT_SLOW;
+	}
 	if (timeline.loss_count)
 		observer_count(&observer->windows_with_loss, 1);
 	timeline.omitted = observer->omitted;
@@ -106,10 +113,16 @@ static void count_stored(struct tailor_observer *observer, const struct tailor_q
 {
 	int slow = queued->kept == TAILOR_KEPT_SLOW;
 
+	if (error == NOT_SLOW)
+		return;
+	if (queued->suspected && !error)
+		observer_count(&observer->slow, 1);
 	/* That there is no store just now is no error of one. */
 	if (error != -ESTALE)
 		atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
-	if (error && slow)
+	if (error && queued->suspected)
+		observer_count(&observer->unjudged, 1);
+	else if (error && slow)
 		observer_omit(observer, &observer->not_stored, 1);
 	else if (!error)
 		observer_count(slow ? &observer->stored : &observer->baseline, 1);
@@ -127,8 +140,8 @@ static void explain(struct tailor_observer *observer, struct tailor_queued *queu
 
 		together = tailor_queue_overlap(queue, count, BEFORE_NS, SETTLE_NS, &end_ns);
 		pthread_mutex_lock(&observer->lock);
-		error = tailor_harvest_read(&observer->harvest, observer->sources, observer_list_sources(observer), queue[0].record.request.begin_ns,
-		                            end_ns);
+		error = tailor_harvest_read(&observer->harvest, observer->sources, observer_list_sources(observer),
+		                            tailor_queued_begin(&queue[0]), end_ns);
 		pthread_mutex_unlock(&observer->lock);
 		for (size_t i = 0; i < together; i++)
 			count_stored(observer, &queue[i], error ? error : store_timeline(observer, &queue[i]));
@@ -178,7 +191,9 @@ int observer_work_queue(struct tailor_observer *observer, uint64_t now_ns)
 	done = explain_within_budget(observer, settled, now_ns, &late);
 	if (!late) {
 		for (size_t i = done; i < settled; i++) {
-			if (observer->queue[i].kept == TAILOR_KEPT_SLOW)
+			if (observer->queue[i].suspected)
+				observer_count(&observer->unjudged, 1);
+			else if (observer->queue[i].kept == TAILOR_KEPT_SLOW)
 				observer_omit(observer, &observer->over_budget, 1);
 		}
 		done = settled;

@@ -49,8 +49,8 @@ static uint64_t oldest_needed(const struct tailor_observer *observer, uint64_t n
 	uint64_t oldest_ns = oldest_slow(observer, now_ns);
 
 	for (size_t i = 0; i < observer->queued && observer->hold_room < HELD_MAX; i++) {
-		if (observer->queue[i].record.request.begin_ns < oldest_ns)
-			oldest_ns = observer->queue[i].record.request.begin_ns;
+		if (tailor_queued_begin(&observer->queue[i]) < oldest_ns)
+			oldest_ns = tailor_queued_begin(&observer->queue[i]);
 	}
 	return oldest_ns;
 }

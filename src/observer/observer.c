@@ -155,6 +155,7 @@ void tailor_observer_status(struct tailor_observer *observer, struct tailor_obse
 		.baseline = atomic_load(&observer->baseline),
 		.not_stored = atomic_load(&observer->not_stored),
 		.over_budget = atomic_load(&observer->over_budget),
+		.unjudged = atomic_load(&observer->unjudged),
 		.windows_with_loss = atomic_load(&observer->windows_with_loss),
 		.store_error = atomic_load(&observer->store_error),
 		.request_events_lost = atomic_load(&observer->events_lost),

@@ -59,6 +59,7 @@ struct tailor_observer_status {
 	uint64_t baseline;        /* timelines of ordinary ones written */
 	uint64_t not_stored;      /* slow, but the queue was full or the store failed */
 	uint64_t over_budget;     /* slow, but there were too many to explain them all */
+	uint64_t unjudged;        /* perhaps slow, as the proxy was held up when they came; there was no time to find out */
 	uint64_t request_events_lost;
 	uint64_t windows_with_loss;
 	uint64_t access_log_lost; /* lines */

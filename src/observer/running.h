@@ -66,7 +66,7 @@ struct tailor_observer {
 	double cost_ns; /* of a timeline, about */
 	uint64_t omitted; /* slow requests that were only counted since the last timeline stored */
 
-	atomic_uint_fast64_t ended, slow, stored, baseline, not_stored, over_budget, windows_with_loss, events_lost;
+	atomic_uint_fast64_t ended, slow, stored, baseline, not_stored, over_budget, unjudged, windows_with_loss, events_lost;
 	atomic_int store_error, access_log_error;
 	struct tailor_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 };
