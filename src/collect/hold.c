@@ -107,10 +107,16 @@ static int grow(struct tailor_hold *hold)
 	return 0;
 }
 
-/* Copies up to the position; whatever cannot be read by now is lost. */
+/*
+ * Copies up to the position. What is being written is waited for until the ring has gone around by three quarters: its producer may
+ * have been pushed off its CPU.
+ */
 static int copy(struct tailor_hold *hold, const struct tailor_channel *channel, uint64_t until, size_t *room)
 {
+	uint64_t patience = (channel->mask + 1) / 4 * 3;
+
 	while (hold->next < until) {
+		enum tailor_read result;
 		enum tailor_lost why;
 
 		hold->full = *room == 0;
@@ -119,7 +125,10 @@ static int copy(struct tailor_hold *hold, const struct tailor_channel *channel, 
 		if (grow(hold))
 			return -ENOMEM;
 		__builtin_prefetch(&channel->slots[(hold->next + PREFETCH_SLOTS) & channel->mask]);
-		if (tailor_hold_read(channel, hold->next, &hold->slots[hold->first + hold->count], &why) == TAILOR_READ_OK) {
+		result = tailor_hold_read(channel, hold->next, &hold->slots[hold->first + hold->count], &why);
+		if (result == TAILOR_READ_PENDING && until - hold->next < patience)
+			return 0;
+		if (result == TAILOR_READ_OK) {
 			hold->count++;
 			--*room;
 		} else if (hold->next >= hold->counted) {

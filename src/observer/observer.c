@@ -12,15 +12,6 @@
 #define BASELINE_PER_S 10
 #define NICE 10
 
-static void count_losses(struct tailor_observer *observer)
-{
-	uint64_t lost = 0;
-
-	for (size_t i = 0; i < observer->options.workers; i++)
-		lost += tailor_requests_lost(observer->requests, i);
-	atomic_store_explicit(&observer->events_lost, lost, memory_order_relaxed);
-}
-
 static int wait_for_next(struct tailor_observer *observer, uint64_t wait_ns)
 {
 	uint64_t until_ns = tailor_clock_ns() + wait_ns;
@@ -59,8 +50,8 @@ static void *run(void *context)
 		tailor_requests_poll(observer->requests, now_ns, observer_ended, observer);
 		pthread_mutex_lock(&observer->lock);
 		wait_ns = observer_hold(observer, now_ns);
+		observer_publish_losses(observer);
 		pthread_mutex_unlock(&observer->lock);
-		count_losses(observer);
 		if (observer->options.access_log)
 			atomic_store_explicit(&observer->access_log_error, tailor_accesslog_flush(observer->options.access_log),
 			                      memory_order_relaxed);
@@ -80,6 +71,7 @@ static void free_observer(struct tailor_observer *observer)
 	observer_long_free(observer);
 	tailor_harvest_free(&observer->harvest);
 	tailor_requests_close(observer->requests);
+	free(observer->lost);
 	free(observer->sources);
 	free(observer->queue);
 	free(observer);
@@ -99,7 +91,7 @@ int tailor_observer_start(const struct tailor_observer_options *options, struct 
 	observer_explain_init(observer);
 	tailor_budget_open(&observer->baseline_rate, BASELINE_PER_S, BASELINE_PER_S, tailor_clock_ns());
 	error = tailor_requests_open(options->request_channels, options->workers, options->connections_max, &observer->requests);
-	if (observer_long_init(observer) || error || !observer->sources || !observer->queue) {
+	if (observer_long_init(observer) || observer_losses_init(observer) || error || !observer->sources || !observer->queue) {
 		free_observer(observer);
 		return -ENOMEM;
 	}

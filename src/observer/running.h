@@ -67,6 +67,7 @@ struct tailor_observer {
 	uint64_t omitted; /* slow requests that were only counted since the last timeline stored */
 
 	atomic_uint_fast64_t ended, slow, stored, baseline, not_stored, over_budget, unjudged, windows_with_loss, events_lost;
+	atomic_uint_fast64_t (*lost)[TAILOR_LOST_REASONS]; /* by the channels of workers, CPUs and servers, in this order */
 	atomic_int store_error, access_log_error;
 	struct tailor_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 };
@@ -117,6 +118,13 @@ struct tailor_hold *observer_jvm_hold(struct tailor_observer *observer, size_t s
  * more. Returns in how many ns it is to be called again at the latest. Lock.
  */
 uint64_t observer_hold(struct tailor_observer *observer, uint64_t now_ns);
+
+/* --- losses.c: what was lost, for whoever asks --------------------------------------------------- */
+
+/* Returns 0 or -ENOMEM. */
+int observer_losses_init(struct tailor_observer *observer);
+/* Publishes what was lost so far. Lock. */
+void observer_publish_losses(struct tailor_observer *observer);
 
 /* --- explain.c: from the queue to the store, within the budget ----------------------------------- */
 
