@@ -47,13 +47,14 @@ void tailor_requests_close(struct tailor_requests *requests)
 	free(requests);
 }
 
-static void begin(struct tailor_requests *requests, const struct tailor_event *event, uint64_t begin_ns, uint32_t client_ip)
+static void begin(struct tailor_requests *requests, const struct tailor_event *event, uint64_t begin_ns, uint64_t client)
 {
 	struct tailor_record *record = open_records_add(&requests->open, event->request, begin_ns);
 
 	record->worker_pid = event->pid;
 	record->worker_tid = event->tid;
-	record->client_ip = client_ip;
+	record->client_ip = TAILOR_CLIENT_IP(client);
+	record->client_port = TAILOR_CLIENT_PORT(client);
 	record->answered = -1;
 }
 
@@ -115,6 +116,35 @@ static void end(struct tailor_record *record, const struct tailor_event *event)
 	}
 }
 
+/* The longest of them in the order in which they were. */
+static void add_client_wait(struct tailor_record *record, const struct tailor_event *event)
+{
+	const struct tailor_client_wait wait = {
+	        .start_ns = event->arg[0],
+	        .end_ns = event->time_ns,
+	        .bytes = event->arg[1],
+	        .window_us = TAILOR_CLIENT_WAIT_WINDOW_US(event->arg[2]),
+	        .buffer_us = TAILOR_CLIENT_WAIT_BUFFER_US(event->arg[2]),
+	};
+	struct tailor_client_wait *waits = record->client_wait;
+
+	if (wait.start_ns >= wait.end_ns)
+		return;
+	if (record->client_waits == TAILOR_CLIENT_WAITS_MAX) {
+		unsigned int shortest = 0;
+
+		for (unsigned int i = 1; i < TAILOR_CLIENT_WAITS_MAX; i++) {
+			if (waits[i].end_ns - waits[i].start_ns < waits[shortest].end_ns - waits[shortest].start_ns)
+				shortest = i;
+		}
+		if (wait.end_ns - wait.start_ns <= waits[shortest].end_ns - waits[shortest].start_ns)
+			return;
+		record->client_waits--;
+		memmove(&waits[shortest], &waits[shortest + 1], (record->client_waits - shortest) * sizeof(*waits));
+	}
+	waits[record->client_waits++] = wait;
+}
+
 /* Returns the record when this event ended it. */
 static struct tailor_record *apply(struct tailor_requests *requests, const struct tailor_channel *channel, uint64_t position,
                                    const struct tailor_event *event)
@@ -125,11 +155,11 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 	if (event->request == 0)
 		return NULL;
 	if (event->kind == TAILOR_EVENT_REQUEST_BEGIN) {
-		begin(requests, event, event->time_ns, (uint32_t)event->arg[1]);
+		begin(requests, event, event->time_ns, TAILOR_CLIENT(event->arg[0], event->arg[1]));
 		return NULL;
 	}
 	if (event->kind == TAILOR_EVENT_REQUEST_PARSED && event->arg[1])
-		begin(requests, event, event->arg[1], TAILOR_CLIENT_IP(event->arg[2]));
+		begin(requests, event, event->arg[1], event->arg[2]);
 	record = open_records_find(&requests->open, event->request);
 	if (!record)
 		return NULL; /* its beginning was lost */
@@ -141,6 +171,8 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 		break;
 	case TAILOR_EVENT_REQUEST_QUEUED: record->queued_ns = event->time_ns; break;
 	case TAILOR_EVENT_REPLY_BEGIN: record->reply_begin_ns = event->time_ns; break;
+	case TAILOR_EVENT_CLIENT_WAIT: add_client_wait(record, event); break;
+	case TAILOR_EVENT_REQUEST_LATE: record->late_from_ns = event->arg[0]; break;
 	case TAILOR_EVENT_REQUEST_END: end(record, event); return record;
 	default:
 		if (event->kind == TAILOR_EVENT_RESPONSE_END && (event->arg[2] & TAILOR_RESPONSE_REPLIED))
