@@ -7,8 +7,6 @@
 
 /* Positions of a channel are in time order but for producers that raced each other, and those differ by far less than this. */
 #define DISORDER_NS UINT64_C(1000000)
-/* What was just reserved may not be published yet: it is copied the next time. */
-#define SETTLING 64
 /* Where to begin is searched until so few positions are left. */
 #define SEARCH_POSITIONS 64
 #define PREFETCH_SLOTS 12
@@ -141,22 +139,20 @@ static int copy(struct tailor_hold *hold, const struct tailor_channel *channel, 
 	return 0;
 }
 
-int tailor_hold_follow(struct tailor_hold *hold, const struct tailor_channel *channel, uint64_t needed_ns, size_t *room)
+int tailor_hold_follow(struct tailor_hold *hold, const struct tailor_channel *channel, uint64_t needed_ns, int at_once, size_t *room)
 {
 	uint64_t end = tailor_channel_end(channel), slots = channel->mask + 1;
 	uint64_t oldest = end > slots ? end - slots : 0;
 
-	if (end <= slots / 2)
+	if (end == 0 || (end <= slots / 2 && !at_once))
 		return 0;
 	if (hold->next == 0) {
-		uint64_t half_ns = time_at(channel, end - slots / 2, end);
+		uint64_t half_ns = at_once ? needed_ns : time_at(channel, end - slots / 2, end);
 
 		if (half_ns < needed_ns || half_ns == UINT64_MAX)
 			return 0;
 		hold->begin = hold->next = search_begin(channel, oldest, end, needed_ns);
 	}
-	if (end - hold->next <= slots / 4)
-		return 0;
 	if (hold->next < oldest) {
 		if (*room == 0)
 			return -ENOBUFS;
@@ -166,7 +162,7 @@ int tailor_hold_follow(struct tailor_hold *hold, const struct tailor_channel *ch
 		}
 		hold->next = oldest;
 	}
-	return copy(hold, channel, end - (slots / 8 < SETTLING ? slots / 8 : SETTLING), room);
+	return copy(hold, channel, end, room);
 }
 
 void tailor_hold_drop(struct tailor_hold *hold, size_t *room)

@@ -7,7 +7,10 @@
 #define HELD_MAX ((size_t)512 << 10)
 /* A request that is open for longer holds nothing any more: it may be one that stays open for days, or its end was lost. */
 #define HELD_NS (60 * TAILOR_NS_PER_S)
-/* Of a request that has been open for less, the rings still have enough, or it is too late. */
+/*
+ * Of a request that has been open for less, the rings still have enough, or it is too late. Of others everything is copied at once: this
+ * thread is the first that has to wait when there is no CPU.
+ */
 #define SHORT_NS (100 * TAILOR_NS_PER_MS)
 /* What a copied slot costs, about: a cache miss that was asked for in time. */
 #define COPY_NS 30
@@ -81,7 +84,7 @@ uint64_t observer_hold(struct tailor_observer *observer, uint64_t now_ns)
 {
 	size_t count = observer_list_sources(observer), room = observer->hold_room;
 	uint64_t needed_ns = oldest_needed(observer, now_ns), wait_ns = POLL_NS;
-	int full = 0;
+	int full = 0, is_long = needed_ns < now_ns && now_ns - needed_ns > SHORT_NS;
 
 	tailor_budget_fill(&observer->cpu, now_ns);
 	for (size_t i = 0; i < count; i++) {
@@ -94,7 +97,7 @@ uint64_t observer_hold(struct tailor_observer *observer, uint64_t now_ns)
 		} else {
 			tailor_hold_trim(source->hold, since_ns, &observer->hold_room);
 			if (observer->cpu.left > -(double)OVERDRAFT_NS)
-				full |= tailor_hold_follow(source->hold, &source->channel, since_ns, &observer->hold_room) == -ENOBUFS;
+				full |= tailor_hold_follow(source->hold, &source->channel, since_ns, is_long, &observer->hold_room) == -ENOBUFS;
 			wait_ns = next_ns < wait_ns ? next_ns : wait_ns;
 		}
 		tailor_hold_mark(source->hold, &source->channel, now_ns);

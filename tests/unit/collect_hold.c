@@ -87,7 +87,7 @@ static void a_small_ring_that_is_followed_gives_the_windows_of_a_large_one(void 
 			put(&small, time_ns - late_ns, text);
 			put(&large, time_ns - late_ns, text);
 			if ((i % 32 == 0 || draw(&random, 20) == 0) && time_ns > begin_ns)
-				assert_int_equal(tailor_hold_follow(&hold, &small, begin_ns - 2 * MS, &room), 0);
+				assert_int_equal(tailor_hold_follow(&hold, &small, begin_ns - 2 * MS, 0, &room), 0);
 		}
 		for (int i = 0; i < 10; i++) {
 			uint64_t from_ns = begin_ns + draw(&random, time_ns - begin_ns);
@@ -123,10 +123,14 @@ static void nothing_is_copied_while_the_ring_reaches_back_far_enough(void **stat
 	for (uint64_t i = 0; i < 600; i++)
 		put(&channel, 1000 * MS + i * MS, NULL);
 	/* The newer half begins at 1088 ms. */
-	assert_int_equal(tailor_hold_follow(&hold, &channel, 1100 * MS, &room), 0);
+	assert_int_equal(tailor_hold_follow(&hold, &channel, 1100 * MS, 0, &room), 0);
 	assert_int_equal(room, 1 << 20);
-	assert_int_equal(tailor_hold_follow(&hold, &channel, 1050 * MS, &room), 0);
+	assert_int_equal(tailor_hold_follow(&hold, &channel, 1050 * MS, 0, &room), 0);
 	assert_true(room < 1 << 20);
+	tailor_hold_drop(&hold, &room);
+	/* Unless it is asked for. */
+	assert_int_equal(tailor_hold_follow(&hold, &channel, 1590 * MS, 1, &room), 0);
+	assert_true(room <= (1 << 20) - 10 && room > (1 << 20) - 100);
 	tailor_hold_drop(&hold, &room);
 	free_channel(&channel);
 }
@@ -144,7 +148,7 @@ static void without_room_the_begin_and_the_end_stay_and_the_middle_is_a_loss(voi
 	for (uint64_t i = 0; i < 10000; i++) {
 		put(&channel, 1000 * MS + i * MS, NULL);
 		if (i % 32 == 0)
-			refused += tailor_hold_follow(&hold, &channel, 1000 * MS, &room) == -ENOBUFS;
+			refused += tailor_hold_follow(&hold, &channel, 1000 * MS, 0, &room) == -ENOBUFS;
 	}
 	assert_true(refused > 100);
 	assert_int_equal(room, 0);
@@ -185,7 +189,7 @@ static void a_channel_without_an_event_around_the_begin_has_lost_nothing(void **
 	for (uint64_t i = 0; i < 200; i++) {
 		put(&channel, 2000 * MS + i * MS, NULL);
 		tailor_hold_trim(&hold, 1480 * MS, &room);
-		assert_int_equal(tailor_hold_follow(&hold, &channel, 1480 * MS, &room), 0);
+		assert_int_equal(tailor_hold_follow(&hold, &channel, 1480 * MS, 0, &room), 0);
 	}
 	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 1500 * MS, 3000 * MS), 0);
 	assert_int_equal(harvest.event_count, 200);

@@ -17,6 +17,7 @@
 
 #define MS TAILOR_NS_PER_MS
 #define SLOTS 16384
+#define FEW 256
 /* As many as the observer lets wait, and some more. */
 #define TOO_MANY (4096 + 10)
 
@@ -29,10 +30,10 @@ struct scene {
 	char path[40];
 };
 
-static void scene_open(struct scene *scene)
+static void scene_open(struct scene *scene, size_t slots)
 {
 	memset(scene, 0, sizeof(*scene));
-	scene->channel = (struct tailor_channel){&scene->head, scene->slots, SLOTS - 1};
+	scene->channel = (struct tailor_channel){&scene->head, scene->slots, slots - 1};
 	scene->options = (struct tailor_observer_options){.request_channels = &scene->channel,
 	                                                  .workers = 1,
 	                                                  .connections_max = 64,
@@ -82,7 +83,7 @@ static void a_late_request_of_which_nothing_says_that_it_was_slow_is_dropped(voi
 	uint64_t now_ns = tailor_clock_ns();
 
 	(void)state;
-	scene_open(&scene);
+	scene_open(&scene, SLOTS);
 	put(&scene, TAILOR_EVENT_REQUEST_BEGIN, 1, now_ns - 2 * MS, 0);
 	put(&scene, TAILOR_EVENT_REQUEST_LATE, 1, now_ns - 2 * MS, now_ns - 50 * MS);
 	put(&scene, TAILOR_EVENT_REQUEST_END, 1, now_ns, 0);
@@ -105,7 +106,7 @@ static void late_requests_that_there_is_no_time_or_place_for_are_counted(void **
 	uint64_t now_ns = tailor_clock_ns();
 
 	(void)state;
-	scene_open(&scene);
+	scene_open(&scene, SLOTS);
 	for (uint64_t id = 1; id <= TOO_MANY; id++) {
 		put(&scene, TAILOR_EVENT_REQUEST_BEGIN, id, now_ns - 2 * MS, 0);
 		put(&scene, TAILOR_EVENT_REQUEST_LATE, id, now_ns - 2 * MS, now_ns - 50 * MS);
@@ -126,12 +127,12 @@ static void what_a_workers_channel_overwrote_before_it_was_read_is_counted_as_it
 	uint64_t now_ns = tailor_clock_ns(), lost;
 
 	(void)state;
-	scene_open(&scene);
+	scene_open(&scene, FEW);
 	put(&scene, TAILOR_EVENT_REQUEST_BEGIN, 1, now_ns - 6 * MS, 0);
 	assert_int_equal(tailor_observer_start(&scene.options, &scene.observer), 0);
 	wait_for(&scene, 0, 0);
 	usleep(60000); /* it has read that one */
-	for (uint64_t i = 0; i < SLOTS + 100; i++)
+	for (uint64_t i = 0; i < FEW + 100; i++)
 		put(&scene, TAILOR_EVENT_REPLY_BEGIN, 1, now_ns, 0);
 	put(&scene, TAILOR_EVENT_REQUEST_END, 1, now_ns, 0);
 	assert_int_equal(wait_for(&scene, 1, 1).stored, 1);
