@@ -22,7 +22,7 @@ enum tailor_lost {
 /* Such as "overwritten". */
 const char *tailor_lost_name(enum tailor_lost reason);
 
-#define TAILOR_HOLD_MARKS 64
+#define TAILOR_HOLD_MARKS 256
 
 /* Zero at first; tailor_hold_drop() at the end. */
 struct tailor_hold {
