@@ -46,8 +46,8 @@ void tailor_hold_mark(struct tailor_hold *hold, const struct tailor_channel *cha
 
 /*
  * Copies what happened since needed_ns, all of it that has not been copied yet; unless at_once, does nothing as long as the newer half of
- * the ring reaches back that far. *room is how many slots all holds that share it may still take: taken ones are subtracted. Returns 0, -ENOBUFS (there is
- * no room: what was held so far stays, what comes is lost) or -ENOMEM.
+ * the ring reaches back that far. *room is how many slots all holds that share it may still take: taken ones are subtracted. Returns 0,
+ * -ENOBUFS (there is no room: what was held so far stays, what comes is lost) or -ENOMEM.
  */
 int tailor_hold_follow(struct tailor_hold *hold, const struct tailor_channel *channel, uint64_t needed_ns, int at_once, size_t *room);
 
