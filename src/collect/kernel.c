@@ -17,6 +17,7 @@
 #include <tailor_bpf.skel.h>
 
 #include "collect/kernel_probes.h"
+#include "collect/kernel_uprobe.h"
 
 /* As in bpf/emit.bpf.h: entries of the map `traced`. */
 #define TRACED_MAX 256
@@ -37,6 +38,7 @@ struct tailor_kernel {
 	struct mapping tags;
 	struct tailor_channel *channels;
 	size_t channel_count;
+	struct tailor_uprobes *uprobes; /* NULL: this kernel has none */
 	pthread_mutex_t lock; /* of what follows, and of the map `traced` and its hints */
 	struct {
 		pid_t pid;
@@ -130,12 +132,27 @@ static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_
 	return 0;
 }
 
+/* There is nobody yet to attach to. */
+static int open_uprobes(struct tailor_kernel *kernel, struct tailor_probe *probe, const struct tailor_probe_plan *plan)
+{
+	const struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[0]);
+	int error = tailor_uprobes_open(bpf_program__fd(program), &kernel->uprobes);
+
+	if (error)
+		snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-error), tailor_bpf_remedy(-error));
+	else
+		probe->attached = 1;
+	return error;
+}
+
 /* Attaches the programs of one probe, all or none. */
 static int attach_probe(struct tailor_kernel *kernel, size_t i)
 {
 	struct tailor_probe *probe = &kernel->probes[i];
 	const struct tailor_probe_plan *plan = kernel->chosen[i];
 
+	if (plan->uprobe)
+		return open_uprobes(kernel, probe, plan);
 	for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX && plan->programs[j]; j++) {
 		struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[j]);
 		int result;
@@ -307,6 +324,7 @@ void tailor_kernel_close(struct tailor_kernel *kernel)
 {
 	if (!kernel)
 		return;
+	tailor_uprobes_close(kernel->uprobes);
 	for (size_t i = 0; i < TAILOR_PROBES_MAX; i++) {
 		for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX; j++)
 			bpf_link__destroy(kernel->links[i][j]);
@@ -350,6 +368,11 @@ uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel)
 	return missing;
 }
 
+uint32_t tailor_kernel_process_missing(const struct tailor_kernel *kernel, pid_t pid)
+{
+	return kernel->uprobes && tailor_uprobes_state(kernel->uprobes, pid) == 1 ? 0 : TAILOR_MISSING_SAFEPOINTS;
+}
+
 /* As in bpf/emit.bpf.h. */
 #define HINT(tgid, role) ((uint32_t)(tgid) << 2 | (uint32_t)(role))
 #define HINT_SHARED 3u
@@ -387,6 +410,8 @@ int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_tra
 		kernel->traced[i].role = role;
 		update_hint(kernel, pid);
 	}
+	if (result == 0 && kernel->uprobes && role == TAILOR_TRACED_SERVER)
+		tailor_uprobes_follow(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);
 	return result;
 }
@@ -408,6 +433,8 @@ int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
 		if (pid > 0)
 			update_hint(kernel, pid);
 	}
+	if (kernel->uprobes)
+		tailor_uprobes_forget(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);
 	return result;
 }

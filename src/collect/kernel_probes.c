@@ -10,6 +10,7 @@
 #include <tailor/timeline.h>
 
 #include "base/cleanup.h"
+#include "collect/kernel_uprobe.h"
 
 static const struct tailor_probe_plan receive_by_function = {
 	.name = "tcp_recvmsg",
@@ -99,6 +100,14 @@ static const struct tailor_probe_plan plans[] = {
 		.missing = TAILOR_MISSING_FAULT_TIME,
 		.function = 1,
 	},
+	{
+		.name = "uprobe",
+		.question = "when a JVM stopped its threads, and for what",
+		.programs = {"on_jvm_probe"},
+		.remedy = "needs one with CONFIG_UPROBE_EVENTS",
+		.missing = TAILOR_MISSING_SAFEPOINTS,
+		.uprobe = 1,
+	},
 };
 _Static_assert(sizeof(plans) / sizeof(plans[0]) <= TAILOR_PROBES_MAX, "callers size their arrays by TAILOR_PROBES_MAX");
 
@@ -156,7 +165,7 @@ const char *tailor_bpf_remedy(int error)
 	}
 }
 
-static int load_trial(enum bpf_attach_type attach, __u32 type_id)
+static int load_trial(enum bpf_prog_type type, enum bpf_attach_type attach, __u32 type_id)
 {
 	/* r0 = 0; exit */
 	static const struct bpf_insn nothing[] = {
@@ -164,25 +173,43 @@ static int load_trial(enum bpf_attach_type attach, __u32 type_id)
 		{.code = BPF_JMP | BPF_EXIT},
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = attach, .attach_btf_id = type_id);
-	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "tailor_ask", "GPL", nothing, 2, &options);
+	int fd = bpf_prog_load(type, "tailor_ask", "GPL", nothing, 2, &options);
 
 	return fd < 0 ? -errno : fd;
+}
+
+static int ask_uprobe(const struct tailor_probe_plan *plan, char *reason, size_t reason_size)
+{
+	cleanup_close int program = -1;
+	int type = tailor_uprobes_type();
+
+	if (type < 0) {
+		snprintf(reason, reason_size, "this kernel does not have it: %s", plan->remedy);
+		return -ENOENT;
+	}
+	program = load_trial(BPF_PROG_TYPE_KPROBE, 0, 0);
+	if (program < 0)
+		snprintf(reason, reason_size, "the kernel refused it (%s): %s", strerror(-program), tailor_bpf_remedy(-program));
+	return program < 0 ? program : 0;
 }
 
 int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason,
                      size_t reason_size)
 {
-	int id = plan->function ? btf__find_by_name_kind(kernel_types, plan->kernel_name, BTF_KIND_FUNC)
-				: tracepoint_type(plan->kernel_name, kernel_types);
+	int id = plan->uprobe     ? 0
+	         : plan->function ? btf__find_by_name_kind(kernel_types, plan->kernel_name, BTF_KIND_FUNC)
+	                          : tracepoint_type(plan->kernel_name, kernel_types);
 	cleanup_close int program = -1;
 	cleanup_close int link = -1;
 	int error;
 
+	if (plan->uprobe)
+		return ask_uprobe(plan, reason, reason_size);
 	if (id < 0) {
 		snprintf(reason, reason_size, "this kernel does not have it: %s", plan->remedy);
 		return -ENOENT;
 	}
-	program = load_trial(plan->function ? BPF_TRACE_FEXIT : BPF_TRACE_RAW_TP, (__u32)id);
+	program = load_trial(BPF_PROG_TYPE_TRACING, plan->function ? BPF_TRACE_FEXIT : BPF_TRACE_RAW_TP, (__u32)id);
 	if (program < 0) {
 		error = -program;
 	} else if (plan->function) {

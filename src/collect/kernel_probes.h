@@ -17,6 +17,7 @@ struct tailor_probe_plan {
 	uint32_t missing;                                /* enum tailor_missing bits that follow from its absence */
 	int required;
 	int function; /* fentry/fexit of a kernel function, not a tracepoint */
+	int uprobe;   /* of places in traced processes (kernel_uprobe.h): there is nothing to attach to at first */
 	/* What answers the question where the kernel has no such probe; NULL: nothing does. */
 	const struct tailor_probe_plan *instead;
 };
