@@ -39,6 +39,7 @@ struct tailor_kernel {
 	struct tailor_channel *channels;
 	size_t channel_count;
 	struct tailor_uprobes *uprobes; /* NULL: this kernel has none */
+	int uprobes_at_once;            /* see kernel_uprobe.h */
 	pthread_mutex_t lock; /* of what follows, and of the map `traced` and its hints */
 	struct {
 		pid_t pid;
@@ -136,7 +137,7 @@ static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_
 static int open_uprobes(struct tailor_kernel *kernel, struct tailor_probe *probe, const struct tailor_probe_plan *plan)
 {
 	const struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[0]);
-	int error = tailor_uprobes_open(bpf_program__fd(program), &kernel->uprobes);
+	int error = tailor_uprobes_open(bpf_program__fd(program), kernel->uprobes_at_once, &kernel->uprobes);
 
 	if (error)
 		snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-error), tailor_bpf_remedy(-error));
@@ -245,6 +246,9 @@ static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_
 		return result;
 	kernel->bpf->rodata->slots_shift = (uint32_t)__builtin_ctzll(slots_per_cpu);
 	kernel->bpf->rodata->retransmit_has_error = tailor_probe_arguments("tcp_retransmit_skb", kernel_types) > 2;
+	kernel->uprobes_at_once = tailor_probe_uprobes_at_once(kernel_types);
+	if (kernel->uprobes_at_once)
+		bpf_program__set_expected_attach_type(kernel->bpf->progs.on_jvm_probe, (enum bpf_attach_type)TAILOR_ATTACH_UPROBE_MULTI);
 	bpf_map__set_max_entries(kernel->bpf->maps.heads, (__u32)kernel->channel_count);
 	bpf_map__set_max_entries(kernel->bpf->maps.slots, (__u32)(kernel->channel_count * slots_per_cpu));
 	complaint[0] = '\0';

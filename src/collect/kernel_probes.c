@@ -178,16 +178,33 @@ static int load_trial(enum bpf_prog_type type, enum bpf_attach_type attach, __u3
 	return fd < 0 ? -errno : fd;
 }
 
-static int ask_uprobe(const struct tailor_probe_plan *plan, char *reason, size_t reason_size)
+/*
+ * Linux 6.6 brought it, but saw only a process's first thread when told its id, until 6.10 and some later 6.6 and 6.9. A member that came with
+ * 6.12 tells the kernels that are certain.
+ */
+int tailor_probe_uprobes_at_once(const struct btf *kernel_types)
+{
+	int id = btf__find_by_name_kind(kernel_types, "bpf_uprobe", BTF_KIND_STRUCT);
+	const struct btf_type *type = id < 0 ? NULL : btf__type_by_id(kernel_types, (__u32)id);
+
+	for (__u32 i = 0; type && i < btf_vlen(type); i++) {
+		if (strcmp(btf__name_by_offset(kernel_types, btf_members(type)[i].name_off), "uprobe") == 0)
+			return 1;
+	}
+	return 0;
+}
+
+static int ask_uprobe(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason, size_t reason_size)
 {
 	cleanup_close int program = -1;
-	int type = tailor_uprobes_type();
+	int at_once = tailor_probe_uprobes_at_once(kernel_types);
+	int type = at_once ? 0 : tailor_uprobes_type();
 
 	if (type < 0) {
 		snprintf(reason, reason_size, "this kernel does not have it: %s", plan->remedy);
 		return -ENOENT;
 	}
-	program = load_trial(BPF_PROG_TYPE_KPROBE, 0, 0);
+	program = load_trial(BPF_PROG_TYPE_KPROBE, at_once ? TAILOR_ATTACH_UPROBE_MULTI : 0, 0);
 	if (program < 0)
 		snprintf(reason, reason_size, "the kernel refused it (%s): %s", strerror(-program), tailor_bpf_remedy(-program));
 	return program < 0 ? program : 0;
@@ -204,7 +221,7 @@ int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *ker
 	int error;
 
 	if (plan->uprobe)
-		return ask_uprobe(plan, reason, reason_size);
+		return ask_uprobe(plan, kernel_types, reason, reason_size);
 	if (id < 0) {
 		snprintf(reason, reason_size, "this kernel does not have it: %s", plan->remedy);
 		return -ENOENT;

@@ -35,6 +35,9 @@ struct btf;
 int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason,
                      size_t reason_size);
 
+/* Whether a program can be linked to all places of a process at once (kernel_uprobe.h). */
+int tailor_probe_uprobes_at_once(const struct btf *kernel_types);
+
 /* Number of arguments of a tracepoint as BPF programs see it, or -ENOENT. */
 int tailor_probe_arguments(const char *tracepoint, const struct btf *kernel_types);
 

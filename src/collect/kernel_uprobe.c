@@ -25,10 +25,29 @@
 #define LIBRARY "/libjvm.so"
 #define NICE 10
 
-/* What listens at one place of one process. */
+/* What listens at one place of a process; at all of them, where the kernel can do that at once. */
 struct listener {
-	int event; /* perf_event_open()'s */
+	int event; /* perf_event_open()'s, or -1 */
 	int link;  /* of the program to it */
+};
+
+/*
+ * A part of union bpf_attr (Linux 6.6), which older headers lack, for BPF_LINK_CREATE. It takes no right beyond those that loading the
+ * program took, where perf_event_open() takes CAP_PERFMON, and since 6.16 CAP_SYS_ADMIN.
+ */
+struct link_many {
+	uint32_t program;
+	uint32_t unused;
+	uint32_t attach_type;
+	uint32_t unused_flags;
+	uint64_t path;
+	uint64_t offsets;
+	uint64_t counter_offsets;
+	uint64_t cookies;
+	uint32_t count;
+	uint32_t flags;
+	uint32_t pid;
+	uint32_t padding;
 };
 
 struct followed {
@@ -41,7 +60,7 @@ struct followed {
 
 struct tailor_uprobes {
 	int program;
-	int type;
+	int type; /* for perf_event_open(); 0: all places are linked at once */
 	pthread_mutex_t lock; /* of what follows */
 	pthread_cond_t changed;
 	int is_running;
@@ -115,23 +134,43 @@ static int open_library(pid_t pid)
 	return result;
 }
 
-static int listen_at(const struct tailor_uprobes *uprobes, pid_t pid, int library, const struct tailor_usdt *place,
+static int listen_everywhere(const struct tailor_uprobes *uprobes, pid_t pid, const char *library, const struct tailor_usdt *places, int count,
+                             struct listener *ret_listener)
+{
+	uint64_t offsets[TAILOR_USDT_MAX], cookies[TAILOR_USDT_MAX];
+	struct link_many link = {
+		.program = (uint32_t)uprobes->program,
+		.attach_type = TAILOR_ATTACH_UPROBE_MULTI,
+		.path = (uint64_t)(uintptr_t)library,
+		.offsets = (uint64_t)(uintptr_t)offsets,
+		.cookies = (uint64_t)(uintptr_t)cookies,
+		.count = (uint32_t)count,
+		.pid = (uint32_t)pid,
+	};
+
+	for (int i = 0; i < count; i++) {
+		offsets[i] = places[i].offset;
+		cookies[i] = places[i].cookie;
+	}
+	ret_listener->event = -1;
+	ret_listener->link = (int)syscall(SYS_bpf, BPF_LINK_CREATE, &link, sizeof(link));
+	return ret_listener->link < 0 ? -errno : 0;
+}
+
+static int listen_at(const struct tailor_uprobes *uprobes, pid_t pid, const char *library, const struct tailor_usdt *place,
                      struct listener *ret_listener)
 {
 	LIBBPF_OPTS(bpf_link_create_opts, options, .perf_event.bpf_cookie = place->cookie);
-	char name[32];
 	cleanup_close int event = -1;
 	struct perf_event_attr attribute = {
 		.type = (uint32_t)uprobes->type,
 		.size = sizeof(attribute),
 		/* The program runs whether or not the event counts; a counting one would cost the process at switches. */
 		.disabled = 1,
+		.config1 = (uint64_t)(uintptr_t)library,
 		.config2 = place->offset,
 	};
 
-	/* The very file that was looked into, whatever its name stands for now. */
-	snprintf(name, sizeof(name), "/proc/self/fd/%d", library);
-	attribute.config1 = (uint64_t)(uintptr_t)name;
 	event = (int)syscall(SYS_perf_event_open, &attribute, pid, -1, -1, PERF_FLAG_FD_CLOEXEC);
 	if (event < 0)
 		return -errno;
@@ -148,7 +187,8 @@ static void stop_listening(struct followed *followed)
 		const struct listener *listener = &followed->listeners[--followed->count];
 
 		close(listener->link);
-		close(listener->event);
+		if (listener->event >= 0)
+			close(listener->event);
 	}
 }
 
@@ -158,12 +198,20 @@ static int begin_listening(const struct tailor_uprobes *uprobes, struct followed
 	struct tailor_usdt places[TAILOR_USDT_MAX];
 	cleanup_close int library = open_library(followed->pid);
 	int count = library < 0 ? library : tailor_usdt_find(library, places);
+	char name[32];
 	int error = 0;
 
 	if (count < 0)
 		return count;
+	/* The very file that was looked into, whatever its name stands for now. */
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", library);
+	if (!uprobes->type) {
+		error = listen_everywhere(uprobes, followed->pid, name, places, count, &followed->listeners[0]);
+		followed->count = !error;
+		return error ? error : 1;
+	}
 	for (int i = 0; i < count && !error; i++) {
-		error = listen_at(uprobes, followed->pid, library, &places[i], &followed->listeners[i]);
+		error = listen_at(uprobes, followed->pid, name, &places[i], &followed->listeners[i]);
 		followed->count += !error;
 	}
 	if (error)
@@ -218,10 +266,10 @@ static void *run(void *context)
 	return NULL;
 }
 
-int tailor_uprobes_open(int program, struct tailor_uprobes **ret_uprobes)
+int tailor_uprobes_open(int program, int at_once, struct tailor_uprobes **ret_uprobes)
 {
 	struct tailor_uprobes *uprobes;
-	int type = tailor_uprobes_type();
+	int type = at_once ? 0 : tailor_uprobes_type();
 
 	if (type < 0)
 		return type;
