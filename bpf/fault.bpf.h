@@ -54,9 +54,9 @@ static __always_inline struct faults *faults_here(void)
 	return bpf_map_lookup_elem(&faults, &zero);
 }
 
-static __always_inline void faults_emit(struct faults *faults, uint32_t pid, uint64_t request)
+static __always_inline void faults_emit(struct faults *faults, struct task_struct *task, uint32_t pid, uint32_t role)
 {
-	uint64_t position;
+	uint64_t request = request_of(task, role), position;
 	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULTS, &position);
 
 	if (event) {
@@ -78,25 +78,23 @@ static __always_inline void faults_tell(void)
 {
 	struct faults *faults = faults_here();
 	uint64_t task = bpf_get_current_pid_tgid();
-	uint32_t role;
 
-	if (!faults || !faults->count || faults->tid != TAILOR_TASK_TID(task))
-		return;
-	role = role_of(TAILOR_TASK_PID(task));
-	faults_emit(faults, TAILOR_TASK_PID(task), request_of(bpf_get_current_task_btf(), role));
+	if (faults && faults->count && faults->tid == TAILOR_TASK_TID(task))
+		faults_emit(faults, bpf_get_current_task_btf(), TAILOR_TASK_PID(task), role_of(TAILOR_TASK_PID(task)));
 }
 
-/* Whether the task is in the exception at that instruction now: in a system call it is in none. */
-static __always_inline bool is_in_fault(struct task_struct *task, uint64_t ip)
+/* The instruction at which an exception or an interrupt took the task out of user mode; 0: it is in a system call. */
+static __always_inline uint64_t interrupted_at(struct task_struct *task)
 {
 	const struct pt_regs *entry = (const struct pt_regs *)bpf_task_pt_regs(task);
 
-	return (long)entry->orig_ax == -1 && entry->ip == ip;
+	return (long)entry->orig_ax == -1 ? entry->ip : 0;
 }
 
-static __always_inline void emit_sleeping_fault(const struct fault *fault, uint32_t pid, uint32_t tid, uint64_t request, uint64_t time_ns)
+static __always_inline void emit_sleeping_fault(const struct fault *fault, struct task_struct *task, uint32_t pid, uint32_t role,
+						uint64_t time_ns)
 {
-	uint64_t position;
+	uint64_t request = request_of(task, role), position;
 	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULT, &position);
 
 	if (!event)
@@ -105,7 +103,7 @@ static __always_inline void emit_sleeping_fault(const struct fault *fault, uint3
 	event->extra = 0;
 	event->request = request;
 	event->pid = pid;
-	event->tid = tid;
+	event->tid = task->pid;
 	event->arg[0] = fault->address;
 	event->arg[1] = fault->ip;
 	event->arg[2] = fault->error_code;
@@ -116,18 +114,17 @@ static __always_inline void emit_sleeping_fault(const struct fault *fault, uint3
  * For sched_switch, before the SWITCH_OUT of a traced task: tells its faults, and of the one it is in if it is going to sleep. state: that of
  * the SWITCH_OUT.
  */
-static __always_inline void faults_switched_out(struct task_struct *task, uint32_t pid, uint64_t request, enum tailor_task_state state,
+static __always_inline void faults_switched_out(struct task_struct *task, uint32_t pid, uint32_t role, enum tailor_task_state state,
 						uint64_t time_ns)
 {
 	bool sleeps = state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_SLEEPING;
 	struct faults *faults = faults_here();
-	uint32_t tid = task->pid;
 	struct fault *left, last;
 
 	if (!faults)
 		return;
-	if (faults->count && faults->tid == tid) {
-		bool in_fault = faults->mark_ns && is_in_fault(task, faults->last.ip);
+	if (faults->count && faults->tid == (uint32_t)task->pid) {
+		bool in_fault = faults->mark_ns && interrupted_at(task) == faults->last.ip;
 
 		last = faults->last;
 		faults->mark_ns = 0;
@@ -135,21 +132,21 @@ static __always_inline void faults_switched_out(struct task_struct *task, uint32
 		if (in_fault && sleeps)
 			faults->count--;
 		if (faults->count)
-			faults_emit(faults, pid, request);
+			faults_emit(faults, task, pid, role);
 		if (!in_fault)
 			return;
 		left = bpf_task_storage_get(&left_in_fault, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
 		if (left)
 			*left = last;
 		if (sleeps)
-			emit_sleeping_fault(&last, pid, tid, request, time_ns);
+			emit_sleeping_fault(&last, task, pid, role, time_ns);
 		return;
 	}
-	if (state != TAILOR_TASK_UNINTERRUPTIBLE)
+	if (!sleeps || !interrupted_at(task))
 		return;
 	left = bpf_task_storage_get(&left_in_fault, task, NULL, 0);
-	if (left && left->ip && is_in_fault(task, left->ip))
-		emit_sleeping_fault(left, pid, tid, request, time_ns);
+	if (left && interrupted_at(task) == left->ip)
+		emit_sleeping_fault(left, task, pid, role, time_ns);
 }
 
 #endif /* TAILOR_BPF_FAULT_H */

@@ -23,7 +23,10 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct mm_struct;
+
 struct task_struct {
+	struct mm_struct *mm;
 	unsigned int __state;
 	int pid;  /* the thread, in the initial pid namespace */
 	int tgid; /* the process */

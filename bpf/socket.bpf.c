@@ -10,6 +10,7 @@
 #include <tailor/tag.h>
 
 #include "compat.bpf.h"
+#include "fault.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -130,6 +131,7 @@ static __always_inline void received(struct sock *sk, int bytes, int flags)
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return;
+	faults_tell();
 	request = tagged_request(sk, END_SERVER);
 	bind_thread(request, local_port(sk));
 	if (request)
@@ -147,6 +149,7 @@ static __always_inline void written(struct sock *sk, int bytes)
 	request = tagged_request(sk, END_SERVER);
 	if (!request)
 		return;
+	faults_tell();
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (tcp)
 		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, sk, request, tcp->write_seq - (uint32_t)bytes, bytes);

@@ -93,7 +93,7 @@ static int choose_probe(struct tailor_kernel *kernel, size_t i, const struct tai
 	int result = tailor_probe_ask(plan, kernel_types, probe->reason, sizeof(probe->reason));
 
 	kernel->chosen[i] = result == 0 ? plan : NULL;
-	if (result == -ENOENT && plan->instead &&
+	if (result != 0 && plan->instead && (result == -ENOENT || plan->function) &&
 	    tailor_probe_ask(plan->instead, kernel_types, ignored, sizeof(ignored)) == 0) {
 		kernel->chosen[i] = plan->instead;
 		probe->name = plan->instead->name;
@@ -246,6 +246,10 @@ static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_
 		return result;
 	kernel->bpf->rodata->slots_shift = (uint32_t)__builtin_ctzll(slots_per_cpu);
 	kernel->bpf->rodata->retransmit_has_error = tailor_probe_arguments("tcp_retransmit_skb", kernel_types) > 2;
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		if (kernel->chosen[i] && strcmp(kernel->chosen[i]->name, "handle_mm_fault") == 0)
+			kernel->bpf->rodata->faults_have_ends = 1;
+	}
 	kernel->uprobes_at_once = tailor_probe_uprobes_at_once(kernel_types);
 	if (kernel->uprobes_at_once)
 		bpf_program__set_expected_attach_type(kernel->bpf->progs.on_jvm_probe, (enum bpf_attach_type)TAILOR_ATTACH_UPROBE_MULTI);

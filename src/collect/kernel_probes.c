@@ -26,6 +26,12 @@ static const struct tailor_probe_plan send_by_function = {
 	.function = 1,
 };
 
+static const struct tailor_probe_plan fault_by_memory = {
+	.name = "rss_stat",
+	.kernel_name = "rss_stat",
+	.programs = {"on_rss_stat"},
+};
+
 static const struct tailor_probe_plan plans[] = {
 	{
 		.name = "sched_switch",
@@ -96,6 +102,7 @@ static const struct tailor_probe_plan plans[] = {
 		.question = "how long a page fault took, and whether it read from disk",
 		.kernel_name = "handle_mm_fault",
 		.programs = {"on_fault_begin", "on_fault_end"},
+		.instead = &fault_by_memory,
 		.remedy = "needs one that does, such as a distribution's",
 		.missing = TAILOR_MISSING_FAULT_TIME,
 		.function = 1,

@@ -18,7 +18,7 @@ struct tailor_probe_plan {
 	int required;
 	int function; /* fentry/fexit of a kernel function, not a tracepoint */
 	int uprobe;   /* of places in traced processes (kernel_uprobe.h): there is nothing to attach to at first */
-	/* What answers the question where the kernel has no such probe; NULL: nothing does. */
+	/* What answers the question where the kernel has no such probe or does not allow it; NULL: nothing does. */
 	const struct tailor_probe_plan *instead;
 };
 
