@@ -104,15 +104,15 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 	uint32_t prev_tgid = prev->tgid, next_tgid = next->tgid;
 	uint32_t out = role_of(prev_tgid), in = role_of(next_tgid);
 	uint64_t time_ns;
-	uint32_t state;
+	uint32_t extra;
 
 	if (!out && !in)
 		return 0;
 	time_ns = bpf_ktime_get_ns();
 	if (out) {
-		state = preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state));
-		faults_switched_out(prev, prev_tgid, out, state, time_ns);
-		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next, state);
+		extra = preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state));
+		faults_switched_out(prev, prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
+		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next, extra);
 	}
 	if (in)
 		emit_switch(TAILOR_EVENT_SWITCH_IN, time_ns, next, next_tgid, in, prev, 0);

@@ -381,6 +381,11 @@ uint32_t tailor_kernel_process_missing(const struct tailor_kernel *kernel, pid_t
 	return kernel->uprobes && tailor_uprobes_state(kernel->uprobes, pid) == 1 ? 0 : TAILOR_MISSING_SAFEPOINTS;
 }
 
+int tailor_kernel_needs_perfmon(const struct tailor_kernel *kernel)
+{
+	return kernel->uprobes && !kernel->uprobes_at_once;
+}
+
 /* As in bpf/emit.bpf.h. */
 #define HINT(tgid, role) ((uint32_t)(tgid) << 2 | (uint32_t)(role))
 #define HINT_SHARED 3u

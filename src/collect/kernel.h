@@ -53,6 +53,9 @@ uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel);
  */
 uint32_t tailor_kernel_process_missing(const struct tailor_kernel *kernel, pid_t pid);
 
+/* 1 when listening to JVMs that come later takes CAP_PERFMON on this kernel, which then must be kept (kernel_uprobe.h); else 0. */
+int tailor_kernel_needs_perfmon(const struct tailor_kernel *kernel);
+
 enum tailor_traced_role {
 	TAILOR_TRACED_SERVER = 1, /* receives on tagged connections bind its threads to requests */
 	TAILOR_TRACED_PROXY = 2,
