@@ -32,6 +32,7 @@ struct task_struct {
 	unsigned int __state;
 	int pid;  /* the thread, in the initial pid namespace */
 	int tgid; /* the process */
+	int on_cpu;
 	char comm[TASK_COMM_BYTES];
 };
 
@@ -56,7 +57,38 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct wait_queue_entry {
+	void *private;
+	struct list_head entry;
+};
+
+struct wait_queue_head {
+	struct list_head head;
+};
+
+struct socket_wq {
+	struct wait_queue_head wait;
+};
+
+struct io_uring_task {
+	struct task_struct *task;
+};
+
+/* An operation of io_uring. */
+struct io_kiocb {
+	struct io_uring_task *tctx;
+};
+
+struct io_kiocb___before_6_13 {
+	struct task_struct *task;
+};
+
 struct sock {
+	struct socket_wq *sk_wq;
 	struct sock_common __sk_common;
 	uint16_t sk_protocol;
 	uint32_t sk_pacing_status;
@@ -64,6 +96,7 @@ struct sock {
 
 struct tcp_sock {
 	uint32_t copied_seq;
+	uint32_t rcv_nxt;
 	uint32_t write_seq;
 	uint32_t snd_nxt;
 	uint32_t snd_una;

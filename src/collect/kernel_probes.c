@@ -108,6 +108,14 @@ static const struct tailor_probe_plan plans[] = {
 		.function = 1,
 	},
 	{
+		.name = "sk_data_ready",
+		.question = "what came while the proxy itself was kept from running",
+		.kernel_name = "sk_data_ready",
+		.programs = {"on_sk_data_ready"},
+		.remedy = "needs Linux 6.3 or later",
+		.missing = TAILOR_MISSING_ARRIVAL,
+	},
+	{
 		.name = "uprobe",
 		.question = "when a JVM stopped its threads, and for what",
 		.programs = {"on_jvm_probe"},
