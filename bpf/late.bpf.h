@@ -14,6 +14,7 @@
 uint64_t late_task[LATE_THREADS] __weak = {}; /* its task_struct's address: compared, never followed */
 uint64_t late_since_ns[LATE_THREADS] __weak = {};
 uint64_t late_mask __weak = 0; /* the entries that are in use: mostly none, and then nothing else is looked at */
+uint64_t late_first_ns __weak = 0; /* since when any is: nobody is late who could not be by that */
 
 /* The task is to run from now on, or is stopped, and does not run. */
 static __always_inline void late_begins(const struct task_struct *task, uint64_t time_ns)
@@ -24,7 +25,8 @@ static __always_inline void late_begins(const struct task_struct *task, uint64_t
 		return;
 	late_task[entry] = (uint64_t)task;
 	late_since_ns[entry] = time_ns;
-	__sync_fetch_and_or(&late_mask, UINT64_C(1) << entry);
+	if (!__sync_fetch_and_or(&late_mask, UINT64_C(1) << entry))
+		late_first_ns = time_ns;
 }
 
 /* It has a CPU. */
@@ -70,6 +72,8 @@ static __always_inline bool is_any_late(uint64_t now_ns)
 {
 	uint64_t mask = *(volatile uint64_t *)&late_mask;
 
+	if (now_ns - *(volatile uint64_t *)&late_first_ns < TAILOR_LATE_NS)
+		return false;
 	for (uint32_t i = 0; i < LATE_THREADS && mask; i++, mask >>= 1) {
 		if (mask & 1 && is_late(i, now_ns))
 			return true;
