@@ -284,6 +284,7 @@ static int start_observer(struct proxy_run *run)
 	if (run->kernel) {
 		options.cpus = tailor_kernel_channels(run->kernel, &options.kernel_channels);
 		options.missing = tailor_kernel_missing(run->kernel);
+		options.kernel = run->kernel;
 	} else {
 		options.missing = TAILOR_MISSING_KERNEL;
 	}

@@ -252,6 +252,8 @@ static uint32_t describe_servers(const struct tailor_observer *observer, const s
 			missing |= TAILOR_MISSING_AGENT;
 		if (!servers[server].pid)
 			missing |= TAILOR_MISSING_SERVER_PID;
+		else if (observer->options.kernel)
+			missing |= tailor_kernel_process_missing(observer->options.kernel, (pid_t)servers[server].pid);
 	}
 	return missing;
 }
