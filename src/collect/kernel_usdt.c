@@ -148,12 +148,12 @@ static unsigned int register_number(const char *name, int bytes)
 static uint32_t parse_operand(const char *text, int bytes)
 {
 	char name[8], end;
-	int size, value = 0;
+	int size, value = 0, length = 0;
 	unsigned int number;
 
-	if (sscanf(text, "%d@", &size) != 1 || (size != bytes && size != -bytes))
+	if (sscanf(text, "%d@%n", &size, &length) != 1 || length == 0 || (size != bytes && size != -bytes))
 		return 0;
-	text = strchr(text, '@') + 1;
+	text += length;
 	if (sscanf(text, "$%d%c", &value, &end) == 1)
 		return value >= INT16_MIN && value <= INT16_MAX ? OPERAND(OPERAND_CONSTANT, 0, value) : 0;
 	if (sscanf(text, "%%%7[a-z0-9]%c", name, &end) == 1) {
