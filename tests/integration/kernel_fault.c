@@ -313,6 +313,8 @@ static void a_fault_that_sleeps_shows_just_before_each_sleep_and_is_not_counted_
 			continue;
 		if (event->kind == TAILOR_EVENT_PAGE_FAULT && event->arg[0] == start + page)
 			fault = event;
+		else if (event->kind == TAILOR_EVENT_PAGE_FAULT_END && event->arg[0] == start + page && sleeps >= 2)
+			fault = NULL;
 		else if (event->kind == TAILOR_EVENT_PAGE_FAULTS)
 			others += event->extra;
 		else if (event->kind == TAILOR_EVENT_SWITCH_OUT && fault && TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_SLEEPING) {
