@@ -11,7 +11,7 @@ import time
 import unittest
 
 import jvm_agent_harness
-from jvm_agent_harness import JDKS, Driver, Java, agent_path, new_socket, run_tests, scratch
+from jvm_agent_harness import JDKS, Driver, Java, agent_path, command, new_socket, run_tests, scratch
 
 KERNEL_DRIVER = os.environ["TAILOR_KERNEL_DRIVER"]
 NO_SAFEPOINTS = 1 << 7  # TAILOR_MISSING_SAFEPOINTS
@@ -213,6 +213,27 @@ class Safepoints(unittest.TestCase):
             time.sleep(0.02)
         self.assertEqual(kernel.listeners(), 0)
         kernel.end()
+
+    def test_a_jvm_in_a_container_is_found_by_its_own_root(self):
+        place = os.path.join(scratch, "container-jdk")
+        os.makedirs(place, exist_ok=True)
+        arguments = command(JDKS[0], 2000)
+        arguments[0] = os.path.join(place, "bin", "java")
+        java = subprocess.Popen(["unshare", "--mount", "sh", "-c", 'mount --bind "$0" "$1" && shift && exec "$@"', JDKS[0].home, place, *arguments],
+                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(java.stderr.close)
+        self.addCleanup(java.wait)
+        self.addCleanup(java.kill)
+        kernel = self.open_kernel()
+        time.sleep(0.7)
+        if java.poll() is not None:
+            self.skipTest("no mount namespaces here: " + java.stderr.read())
+        self.assertEqual(os.listdir(place), [])  # here that name stands for something else
+        kernel.trace(java.pid)
+        java.wait(20)
+        time.sleep(0.1)
+        kernel.end()
+        self.assertGreater(len(self.stops_of(kernel.of_jvm(java.pid))), 10)
 
     def test_a_process_without_the_probes_is_said_to_have_none(self):
         kernel = self.open_kernel()
