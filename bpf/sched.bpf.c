@@ -5,6 +5,8 @@
 #include <bpf/bpf_tracing.h>
 
 #include "compat.bpf.h"
+#include "fault.bpf.h"
+#include "late.bpf.h"
 
 /* include/linux/sched.h */
 #define TASK_INTERRUPTIBLE_BIT 0x1
@@ -62,10 +64,12 @@ static __always_inline void emit_wakeup(const void *context, struct task_struct 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_sched_waking, struct task_struct *woken)
 {
-	uint32_t tgid = woken->tgid;
+	uint32_t tgid = woken->tgid, role = role_of(tgid);
 
-	if (role_of(tgid))
-		emit_wakeup(ctx, woken, tgid);
+	if (!role)
+		return 0;
+	late_woken(woken, role);
+	emit_wakeup(ctx, woken, tgid);
 	return 0;
 }
 
@@ -103,15 +107,21 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 	uint32_t prev_tgid = prev->tgid, next_tgid = next->tgid;
 	uint32_t out = role_of(prev_tgid), in = role_of(next_tgid);
 	uint64_t time_ns;
+	uint32_t extra;
 
 	if (!out && !in)
 		return 0;
 	time_ns = bpf_ktime_get_ns();
-	if (out)
-		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next,
-		            preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state)));
-	if (in)
+	if (out) {
+		extra = preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state));
+		faults_switched_out(prev, prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
+		late_switched_out(prev, out, TAILOR_SWITCH_STATE(extra), time_ns);
+		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next, extra);
+	}
+	if (in) {
+		late_switched_in(next, in);
 		emit_switch(TAILOR_EVENT_SWITCH_IN, time_ns, next, next_tgid, in, prev, 0);
+	}
 	return 0;
 }
 

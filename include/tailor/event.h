@@ -81,8 +81,8 @@ enum tailor_event_kind {
 	 * arg[0]: the first one's start, arg[1]: ns in faults, each from its exception to the change of the process's resident memory
 	 * that it makes (a little less than it really takes); arg[2]: lowest address. */
 	TAILOR_EVENT_PAGE_FAULTS = 16,
-	/* Bytes came for a socket of a traced proxy, whose worker had been woken at least TAILOR_LATE_NS ago and still not
-	 * run: it sees them late. extra: TAILOR_PORTS(local, remote) as the proxy sees them. arg[0]: TCP sequence up to which bytes
+	/* Bytes came for a socket of a traced proxy, whose worker had been kept from running for at least TAILOR_LATE_NS (it had been woken,
+	 * pushed off its CPU or stopped): it sees them late. Only the first ones of a socket while it was. extra: TAILOR_PORTS(local, remote) as the proxy sees them. arg[0]: TCP sequence up to which bytes
 	 * are there. */
 	TAILOR_EVENT_ARRIVAL = 17,
 

@@ -160,7 +160,7 @@ static int open_listeners(struct proxy_run *run)
 static int give_up_rights(struct proxy_run *run)
 {
 	char text[256];
-	int error = privileges_drop(&run->config, text, sizeof(text));
+	int error = privileges_drop(&run->config, run->kernel && tailor_kernel_needs_perfmon(run->kernel), text, sizeof(text));
 
 	if (error)
 		proxy_say("%s", text);
@@ -284,6 +284,7 @@ static int start_observer(struct proxy_run *run)
 	if (run->kernel) {
 		options.cpus = tailor_kernel_channels(run->kernel, &options.kernel_channels);
 		options.missing = tailor_kernel_missing(run->kernel);
+		options.kernel = run->kernel;
 	} else {
 		options.missing = TAILOR_MISSING_KERNEL;
 	}

@@ -17,6 +17,7 @@
 #include <tailor_bpf.skel.h>
 
 #include "collect/kernel_probes.h"
+#include "collect/kernel_uprobe.h"
 
 /* As in bpf/emit.bpf.h: entries of the map `traced`. */
 #define TRACED_MAX 256
@@ -37,6 +38,8 @@ struct tailor_kernel {
 	struct mapping tags;
 	struct tailor_channel *channels;
 	size_t channel_count;
+	struct tailor_uprobes *uprobes; /* NULL: this kernel has none */
+	int uprobes_at_once;            /* see kernel_uprobe.h */
 	pthread_mutex_t lock; /* of what follows, and of the map `traced` and its hints */
 	struct {
 		pid_t pid;
@@ -90,7 +93,7 @@ static int choose_probe(struct tailor_kernel *kernel, size_t i, const struct tai
 	int result = tailor_probe_ask(plan, kernel_types, probe->reason, sizeof(probe->reason));
 
 	kernel->chosen[i] = result == 0 ? plan : NULL;
-	if (result == -ENOENT && plan->instead &&
+	if (result != 0 && plan->instead && (result == -ENOENT || plan->function) &&
 	    tailor_probe_ask(plan->instead, kernel_types, ignored, sizeof(ignored)) == 0) {
 		kernel->chosen[i] = plan->instead;
 		probe->name = plan->instead->name;
@@ -130,12 +133,27 @@ static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_
 	return 0;
 }
 
+/* There is nobody yet to attach to. */
+static int open_uprobes(struct tailor_kernel *kernel, struct tailor_probe *probe, const struct tailor_probe_plan *plan)
+{
+	const struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[0]);
+	int error = tailor_uprobes_open(bpf_program__fd(program), kernel->uprobes_at_once, &kernel->uprobes);
+
+	if (error)
+		snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-error), tailor_bpf_remedy(-error));
+	else
+		probe->attached = 1;
+	return error;
+}
+
 /* Attaches the programs of one probe, all or none. */
 static int attach_probe(struct tailor_kernel *kernel, size_t i)
 {
 	struct tailor_probe *probe = &kernel->probes[i];
 	const struct tailor_probe_plan *plan = kernel->chosen[i];
 
+	if (plan->uprobe)
+		return open_uprobes(kernel, probe, plan);
 	for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX && plan->programs[j]; j++) {
 		struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[j]);
 		int result;
@@ -228,6 +246,13 @@ static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_
 		return result;
 	kernel->bpf->rodata->slots_shift = (uint32_t)__builtin_ctzll(slots_per_cpu);
 	kernel->bpf->rodata->retransmit_has_error = tailor_probe_arguments("tcp_retransmit_skb", kernel_types) > 2;
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		if (kernel->chosen[i] && strcmp(kernel->chosen[i]->name, "handle_mm_fault") == 0)
+			kernel->bpf->rodata->faults_have_ends = 1;
+	}
+	kernel->uprobes_at_once = tailor_probe_uprobes_at_once(kernel_types);
+	if (kernel->uprobes_at_once)
+		bpf_program__set_expected_attach_type(kernel->bpf->progs.on_jvm_probe, (enum bpf_attach_type)TAILOR_ATTACH_UPROBE_MULTI);
 	bpf_map__set_max_entries(kernel->bpf->maps.heads, (__u32)kernel->channel_count);
 	bpf_map__set_max_entries(kernel->bpf->maps.slots, (__u32)(kernel->channel_count * slots_per_cpu));
 	complaint[0] = '\0';
@@ -307,6 +332,7 @@ void tailor_kernel_close(struct tailor_kernel *kernel)
 {
 	if (!kernel)
 		return;
+	tailor_uprobes_close(kernel->uprobes);
 	for (size_t i = 0; i < TAILOR_PROBES_MAX; i++) {
 		for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX; j++)
 			bpf_link__destroy(kernel->links[i][j]);
@@ -350,6 +376,16 @@ uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel)
 	return missing;
 }
 
+uint32_t tailor_kernel_process_missing(const struct tailor_kernel *kernel, pid_t pid)
+{
+	return kernel->uprobes && tailor_uprobes_state(kernel->uprobes, pid) == 1 ? 0 : TAILOR_MISSING_SAFEPOINTS;
+}
+
+int tailor_kernel_needs_perfmon(const struct tailor_kernel *kernel)
+{
+	return kernel->uprobes && !kernel->uprobes_at_once;
+}
+
 /* As in bpf/emit.bpf.h. */
 #define HINT(tgid, role) ((uint32_t)(tgid) << 2 | (uint32_t)(role))
 #define HINT_SHARED 3u
@@ -387,6 +423,8 @@ int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_tra
 		kernel->traced[i].role = role;
 		update_hint(kernel, pid);
 	}
+	if (result == 0 && kernel->uprobes && role == TAILOR_TRACED_SERVER)
+		tailor_uprobes_follow(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);
 	return result;
 }
@@ -408,6 +446,8 @@ int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
 		if (pid > 0)
 			update_hint(kernel, pid);
 	}
+	if (kernel->uprobes)
+		tailor_uprobes_forget(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);
 	return result;
 }

@@ -47,6 +47,15 @@ size_t tailor_kernel_probes(const struct tailor_kernel *kernel, const struct tai
 /* enum tailor_missing bits that follow from missing probes. */
 uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel);
 
+/*
+ * Those that hold for one process: TAILOR_MISSING_SAFEPOINTS unless it is a traced server whose JVM's probes are listened to (one
+ * without them has none, another VM's process neither, and a new one's take some ms to begin). Any thread.
+ */
+uint32_t tailor_kernel_process_missing(const struct tailor_kernel *kernel, pid_t pid);
+
+/* 1 when listening to JVMs that come later takes CAP_PERFMON on this kernel, which then must be kept (kernel_uprobe.h); else 0. */
+int tailor_kernel_needs_perfmon(const struct tailor_kernel *kernel);
+
 enum tailor_traced_role {
 	TAILOR_TRACED_SERVER = 1, /* receives on tagged connections bind its threads to requests */
 	TAILOR_TRACED_PROXY = 2,
@@ -54,7 +63,8 @@ enum tailor_traced_role {
 
 /*
  * Starts or stops recording events of a process (thread group id). Idempotent. Returns 0 or a negative errno (-E2BIG: more
- * than 256). Any thread. Untrace a process that has ended: its id may become another's.
+ * than 256). Any thread. Untrace a process that has ended: its id may become another's. A server's JVM is listened to, too, from soon after
+ * (a thread begins it, which needs the rights that kernel_uprobe.h names).
  */
 int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_traced_role role);
 int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid);

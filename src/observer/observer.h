@@ -20,6 +20,7 @@
 #include "accesslog/accesslog.h"
 #include "collect/hold.h"
 #include "collect/jvm.h"
+#include "collect/kernel.h"
 #include "correlate/slow.h"
 
 #define TAILOR_OBSERVER_SERVERS_MAX 8
@@ -32,6 +33,7 @@ struct tailor_observer_options {
 	const struct tailor_channel *kernel_channels; /* one per CPU; NULL without kernel tracing */
 	size_t cpus;
 	uint32_t missing; /* enum tailor_missing bits that hold for every request */
+	const struct tailor_kernel *kernel; /* asked for those that hold for one server's process; NULL: it is not */
 	struct {
 		const char *name;
 		uint16_t port;

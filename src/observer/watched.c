@@ -123,6 +123,8 @@ uint32_t observer_describe_servers(const struct tailor_observer *observer, const
 			missing |= TAILOR_MISSING_AGENT;
 		if (!servers[server].pid)
 			missing |= TAILOR_MISSING_SERVER_PID;
+		else if (observer->options.kernel)
+			missing |= tailor_kernel_process_missing(observer->options.kernel, (pid_t)servers[server].pid);
 	}
 	return missing;
 }
