@@ -20,19 +20,37 @@
 #define MSG_PEEK 0x2
 #define MSG_ERRQUEUE 0x2000
 #define VM_FAULT_MAJOR 0x4
+/* Of task_struct.flags: threads that never were in user mode; those of io_uring and vhost belong to a process all the same. */
+#define PF_IO_WORKER 0x10
+#define PF_USER_WORKER 0x4000
+#define PF_KTHREAD 0x200000
+#define MAX_RT_PRIO 100 /* task_struct.prio below it: not of the fair class */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct cfs_rq {
+	int throttle_count; /* how many of its group and those above it are out of CPU quota, on this CPU */
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq; /* the queue that the task is in, or was in last */
+};
+
 struct task_struct {
 	unsigned int __state;
+	unsigned int flags;
+	int prio;
 	int pid;  /* the thread, in the initial pid namespace */
 	int tgid; /* the process */
 	char comm[TASK_COMM_BYTES];
+	bool throttled; /* since 6.18: off its queue until its group gets quota again */
+	struct sched_entity se;
 };
 
 struct pt_regs {
 	unsigned long ip;
 	unsigned long orig_ax; /* system call number, -1 after any other entry from user mode */
+	unsigned long cs;
 };
 
 struct in6_addr {

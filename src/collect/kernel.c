@@ -16,10 +16,14 @@
 
 #include <tailor_bpf.skel.h>
 
+#include "collect/kernel_clock.h"
 #include "collect/kernel_probes.h"
 
 /* As in bpf/emit.bpf.h: entries of the map `traced`. */
 #define TRACED_MAX 256
+
+/* Often enough for stalls of 12 ms. What it costs is in README.md. */
+#define CLOCK_PERIOD_NS 4000000
 
 struct mapping {
 	void *start; /* NULL: not mapped */
@@ -29,6 +33,7 @@ struct mapping {
 struct tailor_kernel {
 	struct tailor_bpf *bpf;
 	struct bpf_link *links[TAILOR_PROBES_MAX][TAILOR_PROBE_PROGRAMS_MAX];
+	struct tailor_kernel_clock *clock; /* NULL: none */
 	struct tailor_probe probes[TAILOR_PROBES_MAX];
 	const struct tailor_probe_plan *chosen[TAILOR_PROBES_MAX]; /* how each is answered; NULL: not at all */
 	size_t probe_count;
@@ -87,7 +92,8 @@ static int choose_probe(struct tailor_kernel *kernel, size_t i, const struct tai
 {
 	struct tailor_probe *probe = &kernel->probes[i];
 	char ignored[sizeof(probe->reason)];
-	int result = tailor_probe_ask(plan, kernel_types, probe->reason, sizeof(probe->reason));
+	int result = plan->clock ? tailor_kernel_clock_ask(probe->reason, sizeof(probe->reason))
+				 : tailor_probe_ask(plan, kernel_types, probe->reason, sizeof(probe->reason));
 
 	kernel->chosen[i] = result == 0 ? plan : NULL;
 	if (result == -ENOENT && plan->instead &&
@@ -140,6 +146,12 @@ static int attach_probe(struct tailor_kernel *kernel, size_t i)
 		struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[j]);
 		int result;
 
+		if (plan->clock) {
+			result = tailor_kernel_clock_open(program, CLOCK_PERIOD_NS, &kernel->clock, probe->reason, sizeof(probe->reason));
+			if (result != 0)
+				return result;
+			continue;
+		}
 		kernel->links[i][j] = bpf_program__attach(program);
 		if (kernel->links[i][j])
 			continue;
@@ -159,8 +171,12 @@ static int attach_probe(struct tailor_kernel *kernel, size_t i)
 static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error_size)
 {
 	for (size_t i = 0; i < kernel->probe_count; i++) {
-		int result = kernel->chosen[i] ? attach_probe(kernel, i) : 0;
+		int result = 0;
 
+		if (kernel->chosen[i] && kernel->chosen[i]->on_request)
+			snprintf(kernel->probes[i].reason, sizeof(kernel->probes[i].reason), "not asked for");
+		else if (kernel->chosen[i])
+			result = attach_probe(kernel, i);
 		if (result != 0 && kernel->probes[i].required) {
 			snprintf(error, error_size, "cannot trace with %s: %s", kernel->probes[i].name,
 			         kernel->probes[i].reason);
@@ -168,6 +184,16 @@ static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error
 		}
 	}
 	return 0;
+}
+
+void tailor_kernel_watch_interrupts(struct tailor_kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		if (!kernel->chosen[i] || !kernel->chosen[i]->on_request || kernel->probes[i].attached)
+			continue;
+		kernel->probes[i].reason[0] = '\0';
+		(void)attach_probe(kernel, i);
+	}
 }
 
 static int map_memory(struct bpf_map *map, size_t entry_bytes, int protection, struct mapping *ret_mapping)
@@ -228,6 +254,7 @@ static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_
 		return result;
 	kernel->bpf->rodata->slots_shift = (uint32_t)__builtin_ctzll(slots_per_cpu);
 	kernel->bpf->rodata->retransmit_has_error = tailor_probe_arguments("tcp_retransmit_skb", kernel_types) > 2;
+	kernel->bpf->rodata->clock_period_ns = CLOCK_PERIOD_NS;
 	bpf_map__set_max_entries(kernel->bpf->maps.heads, (__u32)kernel->channel_count);
 	bpf_map__set_max_entries(kernel->bpf->maps.slots, (__u32)(kernel->channel_count * slots_per_cpu));
 	complaint[0] = '\0';
@@ -311,6 +338,7 @@ void tailor_kernel_close(struct tailor_kernel *kernel)
 		for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX; j++)
 			bpf_link__destroy(kernel->links[i][j]);
 	}
+	tailor_kernel_clock_close(kernel->clock);
 	unmap_memory(&kernel->heads);
 	unmap_memory(&kernel->slots);
 	unmap_memory(&kernel->tags);
@@ -420,6 +448,7 @@ int tailor_kernel_survey(struct tailor_probe *ret_probes, size_t size, char *err
 
 	if (result != 0)
 		return result;
+	tailor_kernel_watch_interrupts(kernel);
 	count = kernel->probe_count < size ? kernel->probe_count : size;
 	memcpy(ret_probes, kernel->probes, count * sizeof(*ret_probes));
 	tailor_kernel_close(kernel);

@@ -23,7 +23,7 @@ struct tailor_probe {
 	char reason[160];     /* why not, and what to do; "" when attached */
 };
 
-#define TAILOR_PROBES_MAX 16
+#define TAILOR_PROBES_MAX 24
 
 /*
  * Loads and attaches. slots_per_cpu: events kept per CPU, a power of two (65536 are 4 MiB).
@@ -34,6 +34,13 @@ struct tailor_probe {
  */
 int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, char *error, size_t error_size);
 void tailor_kernel_close(struct tailor_kernel *kernel);
+
+/*
+ * From now on also tells how long interrupts kept a traced task from its CPU (TAILOR_EVENT_INTERRUPT): it costs every interrupt of the machine
+ * something. Needs the rights that tailor_kernel_open() needs; one thread, before others use the kernel. What is missing has its
+ * reason in tailor_kernel_probes(), as it has while this was not called.
+ */
+void tailor_kernel_watch_interrupts(struct tailor_kernel *kernel);
 
 /* The tag table shared with the programs; TAILOR_TAGS entries; lives as long as the kernel. */
 struct tailor_tag *tailor_kernel_tags(struct tailor_kernel *kernel);
