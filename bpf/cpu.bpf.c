@@ -26,14 +26,15 @@ int BPF_PROG(on_cpu_idle, unsigned int state, unsigned int cpu)
 const volatile uint64_t clock_period_ns __weak = 4000000;
 
 /*
- * A clock event per CPU, at fixed times, from a timer interrupt that nothing but the absence of its CPU delays for long.
- * One that is missing is no proof: the kernel passes the program over while another one works on a map. Two in a row are,
- * unless the CPU came out of an idle state meanwhile.
+ * A clock event per CPU sees to it that no CPU is without a timer interrupt for longer than a period, idle or not, and each
+ * timer that expires says that its CPU runs. (The clock event's own program would not do: the kernel passes it over while
+ * another one works on a map, and, seen on 6.18, on some CPUs whenever they are idle.) The kernel may hold the clock back
+ * while the CPU is idle for seconds: what was before the end of an idle state counts for nothing.
  */
 #define STALL_PERIODS 3
 
-SEC("perf_event")
-int on_cpu_clock(struct bpf_perf_event_data *context)
+SEC("tp_btf/hrtimer_expire_entry")
+int BPF_PROG(on_hrtimer_expire_entry)
 {
 	struct cpu_memory *memory = this_cpu();
 	uint64_t now_ns = bpf_ktime_get_ns(), last_ns, due_ns, position;

@@ -12,7 +12,7 @@ struct cpu_memory {
 	uint32_t idle_state;         /* that one's number + 1, or of the one it is in; 0: not known */
 	uint32_t in_softirq;         /* 1: a softirq took the CPU from a traced task, at interrupt_begin_ns */
 	uint64_t interrupt_begin_ns; /* when an interrupt took the CPU from a traced task; 0: none has */
-	uint64_t clock_ns;           /* when its clock event came last; 0: never */
+	uint64_t clock_ns;           /* when a timer of it expired last; 0: never */
 };
 
 struct {

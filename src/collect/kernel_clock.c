@@ -10,11 +10,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/cleanup.h"
-
 struct tailor_kernel_clock {
 	int count;
-	struct bpf_link *links[]; /* each owns its event; NULL: that CPU is offline */
+	int events[];
 };
 
 static int open_event(int cpu, uint64_t period_ns)
@@ -43,48 +41,24 @@ static int explain(int error, char *reason, size_t reason_size)
 	return -error;
 }
 
-int tailor_kernel_clock_ask(char *reason, size_t reason_size)
-{
-	cleanup_close int event = -1;
-	int result = -ENODEV;
-
-	/* Any CPU that is online; the first ones may not be. */
-	for (int cpu = 0, cpus = libbpf_num_possible_cpus(); cpu < cpus && result == -ENODEV; cpu++)
-		result = open_event(cpu, UINT64_C(1000000000));
-	if (result < 0)
-		return explain(-result, reason, reason_size);
-	event = result;
-	return 0;
-}
-
-int tailor_kernel_clock_open(const struct bpf_program *program, uint64_t period_ns, struct tailor_kernel_clock **ret_clock,
-			     char *reason, size_t reason_size)
+int tailor_kernel_clock_open(uint64_t period_ns, struct tailor_kernel_clock **ret_clock, char *reason, size_t reason_size)
 {
 	int cpus = libbpf_num_possible_cpus(), result = 0;
 	struct tailor_kernel_clock *clock;
 
 	if (cpus <= 0)
 		return explain(ENODEV, reason, reason_size);
-	clock = calloc(1, sizeof(*clock) + (size_t)cpus * sizeof(clock->links[0]));
+	clock = calloc(1, sizeof(*clock) + (size_t)cpus * sizeof(clock->events[0]));
 	if (!clock)
 		return explain(ENOMEM, reason, reason_size);
-	clock->count = cpus;
-	for (int cpu = 0; cpu < cpus && result == 0; cpu++) {
-		int event = open_event(cpu, period_ns);
-
-		if (event == -ENODEV)
-			continue;
-		if (event < 0) {
-			result = event;
+	for (int cpu = 0; cpu < cpus; cpu++) {
+		result = open_event(cpu, period_ns);
+		if (result >= 0)
+			clock->events[clock->count++] = result;
+		else if (result != -ENODEV) /* offline */
 			break;
-		}
-		clock->links[cpu] = bpf_program__attach_perf_event(program, event);
-		if (!clock->links[cpu]) {
-			result = -errno;
-			close(event);
-		}
 	}
-	if (result < 0) {
+	if (result < 0 && (result != -ENODEV || clock->count == 0)) {
 		tailor_kernel_clock_close(clock);
 		return explain(-result, reason, reason_size);
 	}
@@ -96,7 +70,7 @@ void tailor_kernel_clock_close(struct tailor_kernel_clock *clock)
 {
 	if (!clock)
 		return;
-	for (int cpu = 0; cpu < clock->count; cpu++)
-		bpf_link__destroy(clock->links[cpu]);
+	for (int i = 0; i < clock->count; i++)
+		close(clock->events[i]);
 	free(clock);
 }

@@ -109,7 +109,9 @@ static const struct tailor_probe_plan plans[] = {
 	{
 		.name = "cpu-clock",
 		.question = "whether the machine itself stood still",
-		.programs = {"on_cpu_clock"},
+		.kernel_name = "hrtimer_expire_entry",
+		.programs = {"on_hrtimer_expire_entry"},
+		.remedy = "needs a kernel with the timer tracepoints (CONFIG_TRACEPOINTS)",
 		.missing = TAILOR_MISSING_STALL,
 		.clock = 1,
 	},

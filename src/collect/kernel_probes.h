@@ -17,7 +17,7 @@ struct tailor_probe_plan {
 	uint32_t missing;                                /* enum tailor_missing bits that follow from its absence */
 	int required;
 	int function;   /* fentry/fexit of a kernel function, not a tracepoint */
-	int clock;      /* no tracepoint either, but a clock event on every CPU (kernel_clock.h) */
+	int clock;      /* needs a clock event on every CPU, too (kernel_clock.h) */
 	int on_request; /* attached only by tailor_kernel_watch_interrupts() */
 	/* What answers the question where the kernel has no such probe; NULL: nothing does. */
 	const struct tailor_probe_plan *instead;
