@@ -172,8 +172,9 @@ static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error
 	for (size_t i = 0; i < kernel->probe_count; i++) {
 		int result = 0;
 
-		if (kernel->chosen[i] && kernel->chosen[i]->on_request)
-			snprintf(kernel->probes[i].reason, sizeof(kernel->probes[i].reason), "not asked for");
+		kernel->probes[i].unasked = kernel->chosen[i] && kernel->chosen[i]->on_request;
+		if (kernel->probes[i].unasked)
+			snprintf(kernel->probes[i].reason, sizeof(kernel->probes[i].reason), "nobody asked for it");
 		else if (kernel->chosen[i])
 			result = attach_probe(kernel, i);
 		if (result != 0 && kernel->probes[i].required) {
@@ -188,8 +189,9 @@ static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error
 void tailor_kernel_watch_interrupts(struct tailor_kernel *kernel)
 {
 	for (size_t i = 0; i < kernel->probe_count; i++) {
-		if (!kernel->chosen[i] || !kernel->chosen[i]->on_request || kernel->probes[i].attached)
+		if (!kernel->probes[i].unasked)
 			continue;
+		kernel->probes[i].unasked = 0;
 		kernel->probes[i].reason[0] = '\0';
 		(void)attach_probe(kernel, i);
 	}

@@ -20,6 +20,7 @@ struct tailor_probe {
 	const char *question; /* "when a thread got a CPU and who had it before" */
 	int required;
 	int attached;
+	int unasked;          /* not attached, as it is only on request (tailor_kernel_watch_interrupts()) */
 	char reason[160];     /* why not, and what to do; "" when attached */
 };
 

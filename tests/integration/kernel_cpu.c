@@ -52,7 +52,7 @@ static void a_thread_that_found_its_cpu_idle_shows_when_the_cpu_left_which_idle_
 	struct child child = child_start("napper", nap, NULL);
 	const struct tailor_event *event;
 	struct recording recording;
-	size_t found = 0;
+	size_t idled = 0, found = 0;
 
 	(void)state;
 	if (!is_attached("cpu_idle")) {
@@ -62,13 +62,13 @@ static void a_thread_that_found_its_cpu_idle_shows_when_the_cpu_left_which_idle_
 	}
 	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_SERVER), 0);
 	recording_begin(&recording, kernel);
-	for (int i = 0; i < 20 && found < 5; i++) { /* a busy machine is seldom idle */
-		size_t index = 0, woken = 0;
+	for (int i = 0; i < 20 && idled < 20; i++) { /* a busy machine is seldom idle */
 		uint64_t wakeup_ns = 0;
 
 		child_ask(&child, 20);
 		recording_end(&recording);
-		for (found = 0; index < recording.count; index++) {
+		idled = found = 0;
+		for (size_t index = 0; index < recording.count; index++) {
 			event = &recording.events[index];
 			if (event->kind == TAILOR_EVENT_WAKEUP)
 				wakeup_ns = event->time_ns;
@@ -77,13 +77,15 @@ static void a_thread_that_found_its_cpu_idle_shows_when_the_cpu_left_which_idle_
 			assert_true(event->arg[1] <= event->time_ns);
 			assert_int_equal(event->arg[1] == 0, event->arg[2] == 0);
 			assert_in_range(event->arg[2], 0, 16);
+			idled++;
 			/* The timer that woke the thread ended the idling. */
-			woken += event->arg[1] > wakeup_ns && event->time_ns - event->arg[1] < TAILOR_NS_PER_MS;
-			found = woken;
+			found += event->arg[1] > wakeup_ns;
 		}
 	}
 	tailor_kernel_untrace(kernel, child.pid);
-	assert_true(found >= 5);
+	print_message("             the CPU was idle %zu times, in an idle state %zu times\n", idled, found);
+	/* It may have been on its way into an idle state only. */
+	assert_true(found >= idled / 2);
 	recording_free(&recording);
 	child_stop(&child);
 }
