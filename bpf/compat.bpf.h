@@ -85,6 +85,20 @@ static __always_inline bool wakes_without_quota(const struct task_struct *task)
 	return !bpf_core_field_exists(task->throttled) && must_wait_for_quota(task);
 }
 
+/*
+ * When an hrtimer of the kernel's own (the scheduler's tick, a clock event) was due, 0: cannot be said. Others, those of
+ * sleeping tasks, may be set for a time that has passed already.
+ */
+#define CLOCK_MONOTONIC_ID 1
+
+static __always_inline uint64_t timer_due_ns(const struct hrtimer *timer)
+{
+	if (!bpf_core_field_exists(timer->node.expires) || !bpf_core_field_exists(timer->is_hard) ||
+	    !bpf_core_field_exists(timer->base->clockid))
+		return 0;
+	return timer->is_hard && timer->base->clockid == CLOCK_MONOTONIC_ID ? (uint64_t)timer->node.expires : 0;
+}
+
 /* Whether tcp_retransmit_skb has a third argument, the error of an attempt that failed (since 6.16; before, only
  * successes were traced). The loader counts the arguments in the kernel's BTF. */
 const volatile bool retransmit_has_error __weak = false;

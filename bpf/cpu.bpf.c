@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /* What the CPU did meanwhile: when it left its idle state, whether it stood still, how long interrupts had it. */
-#include "cpu.bpf.h"
 #include "emit.bpf.h"
 
 #include <bpf/bpf_tracing.h>
+
+#include "compat.bpf.h"
+#include "cpu.bpf.h"
 
 #define IDLE_ENDS 0xffffffffu /* PWR_EVENT_EXIT in include/trace/events/power.h */
 
@@ -22,19 +24,19 @@ int BPF_PROG(on_cpu_idle, unsigned int state, unsigned int cpu)
 	return 0;
 }
 
-/* Set by the loader before load: the clock event's period. */
-const volatile uint64_t clock_period_ns __weak = 4000000;
+/* Set by the loader before load. */
+const volatile uint64_t clock_period_ns __weak = 0; /* the clock event's */
+const volatile uint64_t stall_min_ns __weak = 0;    /* how late a timer must be */
 
 /*
- * A clock event per CPU sees to it that no CPU is without a timer interrupt for longer than a period, idle or not, and each
- * timer that expires says that its CPU runs. (The clock event's own program would not do: the kernel passes it over while
- * another one works on a map, and, seen on 6.18, on some CPUs whenever they are idle.) The kernel may hold the clock back
- * while the CPU is idle for seconds: what was before the end of an idle state counts for nothing.
+ * A clock event per CPU sees to it that no CPU is without a timer interrupt for longer than a period, idle or not; a busy CPU
+ * has its tick besides. Each timer that expires says that its CPU runs, and one that expires late since when it did not.
+ * (The clock event's own program would not do: the kernel passes it over while another one works on a map, and, seen on
+ * 6.18, on some CPUs whenever they are idle.) The kernel may hold the clock back while the CPU is idle for seconds: what
+ * was before the end of an idle state counts for nothing.
  */
-#define STALL_PERIODS 3
-
 SEC("tp_btf/hrtimer_expire_entry")
-int BPF_PROG(on_hrtimer_expire_entry)
+int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
 {
 	struct cpu_memory *memory = this_cpu();
 	uint64_t now_ns = bpf_ktime_get_ns(), last_ns, due_ns, position;
@@ -44,12 +46,14 @@ int BPF_PROG(on_hrtimer_expire_entry)
 		return 0;
 	last_ns = memory->clock_ns;
 	memory->clock_ns = now_ns;
-	if (!last_ns || now_ns - last_ns < STALL_PERIODS * clock_period_ns)
+	if (!last_ns || now_ns - last_ns < stall_min_ns)
 		return 0;
-	due_ns = last_ns + clock_period_ns;
+	due_ns = timer_due_ns(timer);
+	if (due_ns < last_ns)
+		due_ns = last_ns + clock_period_ns;
 	if (memory->idle_end_ns > due_ns)
 		due_ns = memory->idle_end_ns;
-	if (now_ns < due_ns + (STALL_PERIODS - 1) * clock_period_ns)
+	if (now_ns < due_ns + stall_min_ns)
 		return 0;
 	event = emit_begin(TAILOR_EVENT_CPU_STALL, &position);
 	if (!event)

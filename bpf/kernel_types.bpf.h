@@ -94,6 +94,20 @@ struct tcp_skb_cb {
 	uint32_t end_seq;
 };
 
+struct timerqueue_node {
+	int64_t expires;
+};
+
+struct hrtimer_clock_base {
+	int clockid;
+};
+
+struct hrtimer {
+	struct timerqueue_node node;
+	struct hrtimer_clock_base *base;
+	uint8_t is_hard;
+};
+
 struct vm_area_struct;
 
 #pragma clang attribute pop

@@ -22,8 +22,10 @@
 /* As in bpf/emit.bpf.h: entries of the map `traced`. */
 #define TRACED_MAX 256
 
-/* For stalls of 12 ms and more. An interrupt takes 2 to 3 us: less than 0.1% of a CPU. */
-#define CLOCK_PERIOD_NS 4000000
+/* An interrupt costs some 11 us in a virtual machine: 0.1% of a CPU. */
+#define CLOCK_PERIOD_NS 10000000
+/* Shorter lateness is not told from what interrupts do. */
+#define STALL_MIN_NS 5000000
 
 struct mapping {
 	void *start; /* NULL: not mapped */
@@ -256,6 +258,7 @@ static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_
 	kernel->bpf->rodata->slots_shift = (uint32_t)__builtin_ctzll(slots_per_cpu);
 	kernel->bpf->rodata->retransmit_has_error = tailor_probe_arguments("tcp_retransmit_skb", kernel_types) > 2;
 	kernel->bpf->rodata->clock_period_ns = CLOCK_PERIOD_NS;
+	kernel->bpf->rodata->stall_min_ns = STALL_MIN_NS;
 	bpf_map__set_max_entries(kernel->bpf->maps.heads, (__u32)kernel->channel_count);
 	bpf_map__set_max_entries(kernel->bpf->maps.slots, (__u32)(kernel->channel_count * slots_per_cpu));
 	complaint[0] = '\0';
