@@ -22,23 +22,41 @@
 #define VM_FAULT_MAJOR 0x4
 #define TCP_NAGLE_CORK 2
 #define SK_PACING_NEEDED 1
+/* Of task_struct.flags: threads that never were in user mode; those of io_uring and vhost belong to a process all the same. */
+#define PF_IO_WORKER 0x10
+#define PF_USER_WORKER 0x4000
+#define PF_KTHREAD 0x200000
+#define MAX_RT_PRIO 100 /* task_struct.prio below it: not of the fair class */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct mm_struct;
 
+struct cfs_rq {
+	int throttle_count; /* how many of its group and those above it are out of CPU quota, on this CPU */
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq; /* the queue that the task is in, or was in last */
+};
+
 struct task_struct {
 	struct mm_struct *mm;
 	unsigned int __state;
+	unsigned int flags;
+	int prio;
 	int pid;  /* the thread, in the initial pid namespace */
 	int tgid; /* the process */
 	int on_cpu;
 	char comm[TASK_COMM_BYTES];
+	bool throttled; /* since 6.18: off its queue until its group gets quota again */
+	struct sched_entity se;
 };
 
 struct pt_regs {
 	unsigned long ip;
 	unsigned long orig_ax; /* system call number, -1 after any other entry from user mode */
+	unsigned long cs;
 };
 
 struct in6_addr {
@@ -126,6 +144,20 @@ struct sk_buff {
 struct tcp_skb_cb {
 	uint32_t seq;
 	uint32_t end_seq;
+};
+
+struct timerqueue_node {
+	int64_t expires;
+};
+
+struct hrtimer_clock_base {
+	int clockid;
+};
+
+struct hrtimer {
+	struct timerqueue_node node;
+	struct hrtimer_clock_base *base;
+	uint8_t is_hard;
 };
 
 struct vm_area_struct;

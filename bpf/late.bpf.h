@@ -8,9 +8,20 @@
 
 #include "emit.bpf.h"
 
+#include <tailor/late.h>
+
+/* What a thread finds when it runs again; mapped by the proxy. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(max_entries, TAILOR_LATE_THREADS);
+	__type(key, uint32_t);
+	__type(value, struct tailor_late);
+} lates __weak SEC(".maps");
+
 /* By thread id modulo the size. Of two threads that share an entry the last one has it, and of the other nothing is known. */
-#define LATE_THREADS 64
-#define LATE_ENTRY(tid) ((uint32_t)(tid) & (LATE_THREADS - 1))
+#define LATE_THREADS TAILOR_LATE_THREADS
+#define LATE_ENTRY(tid) TAILOR_LATE_ENTRY(tid)
 uint64_t late_task[LATE_THREADS] __weak = {}; /* its task_struct's address: compared, never followed */
 uint64_t late_since_ns[LATE_THREADS] __weak = {};
 uint64_t late_mask __weak = 0; /* the entries that are in use: mostly none, and then nothing else is looked at */
@@ -29,15 +40,31 @@ static __always_inline void late_begins(const struct task_struct *task, uint64_t
 		late_first_ns = time_ns;
 }
 
-/* It has a CPU. */
-static __always_inline void late_ends(const struct task_struct *task)
+/* What the thread reads when it goes on. */
+static __always_inline void late_note(const struct task_struct *task, uint64_t since_ns, uint64_t time_ns)
 {
 	uint32_t entry = LATE_ENTRY(task->pid);
+	struct tailor_late *late = bpf_map_lookup_elem(&lates, &entry);
+
+	if (!late)
+		return;
+	late->tid = task->pid;
+	late->from_ns = since_ns;
+	late->until_ns = time_ns;
+}
+
+/* It has a CPU. */
+static __always_inline void late_ends(const struct task_struct *task, uint64_t time_ns)
+{
+	uint32_t entry = LATE_ENTRY(task->pid);
+	uint64_t since_ns = late_since_ns[entry];
 
 	if (late_task[entry] != (uint64_t)task)
 		return;
 	late_since_ns[entry] = 0;
 	__sync_fetch_and_and(&late_mask, ~(UINT64_C(1) << entry));
+	if (since_ns && time_ns > since_ns && time_ns - since_ns >= TAILOR_LATE_NS)
+		late_note(task, since_ns, time_ns);
 }
 
 /* For sched_waking. One that has not left its CPU yet is not kept from running. */
@@ -54,10 +81,10 @@ static __always_inline void late_switched_out(const struct task_struct *task, ui
 		late_begins(task, time_ns);
 }
 
-static __always_inline void late_switched_in(const struct task_struct *task, uint32_t role)
+static __always_inline void late_switched_in(const struct task_struct *task, uint32_t role, uint64_t time_ns)
 {
 	if (role == ROLE_PROXY)
-		late_ends(task);
+		late_ends(task, time_ns);
 }
 
 static __always_inline bool is_late(uint32_t entry, uint64_t now_ns)

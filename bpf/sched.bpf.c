@@ -5,6 +5,7 @@
 #include <bpf/bpf_tracing.h>
 
 #include "compat.bpf.h"
+#include "cpu.bpf.h"
 #include "fault.bpf.h"
 #include "late.bpf.h"
 
@@ -46,7 +47,7 @@ static __always_inline void emit_wakeup(const void *context, struct task_struct 
 	if (!event)
 		return;
 	event->time_ns = bpf_ktime_get_ns();
-	event->extra = 0;
+	event->extra = wakes_without_quota(woken) ? TAILOR_WAKEUP_THROTTLED : 0;
 	event->request = request;
 	event->pid = tgid;
 	event->tid = woken->pid;
@@ -84,6 +85,29 @@ int BPF_PROG(on_sched_wakeup_new, struct task_struct *woken)
 	return 0;
 }
 
+/* In which state a task of a traced process, the current one, loses its CPU, and what it was in the kernel for. */
+static __always_inline uint32_t describe_leaving(const struct task_struct *prev, bool preempt, unsigned int prev_state)
+{
+	uint32_t state = preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state));
+
+	if (state == TAILOR_TASK_RUNNABLE && must_wait_for_quota(prev))
+		state = TAILOR_TASK_THROTTLED;
+	return TAILOR_SWITCH(state, current_call(prev));
+}
+
+/* Fills arg[0..2] with whoever had the CPU, or for how long nobody had it. */
+static __always_inline void describe_before(struct tailor_event *event, const struct task_struct *task)
+{
+	const struct cpu_memory *memory;
+
+	describe_other(event, task);
+	if (task->pid)
+		return;
+	memory = this_cpu();
+	event->arg[1] = memory ? memory->idle_end_ns : 0;
+	event->arg[2] = memory && memory->idle_end_ns ? memory->idle_state : 0;
+}
+
 static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t time_ns, struct task_struct *task,
 					uint32_t tgid, uint32_t role, const struct task_struct *other, uint32_t extra)
 {
@@ -97,7 +121,10 @@ static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t ti
 	event->request = request;
 	event->pid = tgid;
 	event->tid = task->pid;
-	describe_other(event, other);
+	if (kind == TAILOR_EVENT_SWITCH_IN)
+		describe_before(event, other);
+	else
+		describe_other(event, other);
 	emit_end(event, position);
 }
 
@@ -113,13 +140,13 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 		return 0;
 	time_ns = bpf_ktime_get_ns();
 	if (out) {
-		extra = preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state));
+		extra = describe_leaving(prev, preempt, prev_state);
 		faults_switched_out(prev, prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
 		late_switched_out(prev, out, TAILOR_SWITCH_STATE(extra), time_ns);
 		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next, extra);
 	}
 	if (in) {
-		late_switched_in(next, in);
+		late_switched_in(next, in, time_ns);
 		emit_switch(TAILOR_EVENT_SWITCH_IN, time_ns, next, next_tgid, in, prev, 0);
 	}
 	return 0;

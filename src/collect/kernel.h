@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <tailor/channel.h>
+#include <tailor/late.h>
 #include <tailor/tag.h>
 
 struct tailor_kernel;
@@ -20,10 +21,11 @@ struct tailor_probe {
 	const char *question; /* "when a thread got a CPU and who had it before" */
 	int required;
 	int attached;
+	int unasked;          /* not attached, as it is only on request (tailor_kernel_watch_interrupts()) */
 	char reason[160];     /* why not, and what to do; "" when attached */
 };
 
-#define TAILOR_PROBES_MAX 16
+#define TAILOR_PROBES_MAX 24
 
 /*
  * Loads and attaches. slots_per_cpu: events kept per CPU, a power of two (65536 are 4 MiB).
@@ -35,8 +37,18 @@ struct tailor_probe {
 int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, char *error, size_t error_size);
 void tailor_kernel_close(struct tailor_kernel *kernel);
 
+/*
+ * From now on also tells how long interrupts kept a traced task from its CPU (TAILOR_EVENT_INTERRUPT): it costs every interrupt of the machine
+ * something. Needs the rights that tailor_kernel_open() needs; one thread, before others use the kernel. What is missing has its
+ * reason in tailor_kernel_probes(), as it has while this was not called.
+ */
+void tailor_kernel_watch_interrupts(struct tailor_kernel *kernel);
+
 /* The tag table shared with the programs; TAILOR_TAGS entries; lives as long as the kernel. */
 struct tailor_tag *tailor_kernel_tags(struct tailor_kernel *kernel);
+
+/* What the programs say of threads of the proxy that were kept from running; TAILOR_LATE_THREADS entries; lives as long as the kernel. */
+const struct tailor_late *tailor_kernel_lates(const struct tailor_kernel *kernel);
 
 /* The channels, one per possible CPU; returns how many. They live as long as the kernel. */
 size_t tailor_kernel_channels(struct tailor_kernel *kernel, const struct tailor_channel **ret_channels);

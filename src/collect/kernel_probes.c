@@ -123,6 +123,38 @@ static const struct tailor_probe_plan plans[] = {
 		.missing = TAILOR_MISSING_SAFEPOINTS,
 		.uprobe = 1,
 	},
+	{
+		.name = "cpu_idle",
+		.question = "when a CPU left its idle state, and which",
+		.kernel_name = "cpu_idle",
+		.programs = {"on_cpu_idle"},
+		.remedy = "needs a kernel with the power tracepoints (CONFIG_TRACEPOINTS, x86)",
+	},
+	{
+		.name = "cpu-clock",
+		.question = "whether the machine itself stood still",
+		.kernel_name = "hrtimer_expire_entry",
+		.programs = {"on_hrtimer_expire_entry"},
+		.remedy = "needs a kernel with the timer tracepoints (CONFIG_TRACEPOINTS)",
+		.missing = TAILOR_MISSING_STALL,
+		.clock = 1,
+	},
+	{
+		.name = "irq_handler",
+		.question = "how long devices' interrupts kept a thread's CPU (trace.interrupts)",
+		.kernel_name = "irq_handler_entry",
+		.programs = {"on_irq_handler_entry", "on_irq_handler_exit"},
+		.remedy = "needs a kernel with CONFIG_TRACEPOINTS",
+		.on_request = 1,
+	},
+	{
+		.name = "softirq",
+		.question = "how long the network's and timers' softirqs kept a thread's CPU (trace.interrupts)",
+		.kernel_name = "softirq_entry",
+		.programs = {"on_softirq_entry", "on_softirq_exit"},
+		.remedy = "needs a kernel with CONFIG_TRACEPOINTS",
+		.on_request = 1,
+	},
 };
 _Static_assert(sizeof(plans) / sizeof(plans[0]) <= TAILOR_PROBES_MAX, "callers size their arrays by TAILOR_PROBES_MAX");
 

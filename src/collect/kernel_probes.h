@@ -16,8 +16,10 @@ struct tailor_probe_plan {
 	const char *remedy;                              /* when the kernel does not have it */
 	uint32_t missing;                                /* enum tailor_missing bits that follow from its absence */
 	int required;
-	int function; /* fentry/fexit of a kernel function, not a tracepoint */
-	int uprobe;   /* of places in traced processes (kernel_uprobe.h): there is nothing to attach to at first */
+	int function;   /* fentry/fexit of a kernel function, not a tracepoint */
+	int uprobe;     /* of places in traced processes (kernel_uprobe.h): there is nothing to attach to at first */
+	int clock;      /* needs a clock event on every CPU, too (kernel_clock.h) */
+	int on_request; /* attached only by tailor_kernel_watch_interrupts() */
 	/* What answers the question where the kernel has no such probe or does not allow it; NULL: nothing does. */
 	const struct tailor_probe_plan *instead;
 };

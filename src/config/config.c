@@ -331,6 +331,7 @@ static void take_numbers(struct validation *validation, const struct file_config
 		take_number(validation, "trace.events_per_cpu", file->trace->events_per_cpu, 1024, 1 << 22, &events_per_cpu);
 		if (events_per_cpu & (events_per_cpu - 1))
 			complain(validation, "trace.events_per_cpu", "trace.events_per_cpu: %u is not a power of two", events_per_cpu);
+		take_flag(validation, "trace.interrupts", file->trace->interrupts, &config->trace_interrupts);
 	}
 	config->events_per_cpu = events_per_cpu;
 }

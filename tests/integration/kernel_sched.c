@@ -55,7 +55,10 @@ static void assert_consistent(const struct recording *recording, pid_t tid)
 			break;
 		case TAILOR_EVENT_SWITCH_OUT:
 			assert_true(was == UNKNOWN || was == RUNNING);
-			was = TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_RUNNABLE ? READY : BLOCKED;
+			was = TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_RUNNABLE ||
+					      TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_THROTTLED
+				      ? READY
+				      : BLOCKED;
 			break;
 		case TAILOR_EVENT_WAKEUP: woken = 1; break;
 		default: break;
@@ -102,7 +105,8 @@ static void a_traced_thread_shows_who_woke_it_and_when_it_ran_and_an_untraced_on
 		if (TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_SLEEPING)
 			sleeps++;
 		else
-			assert_int_equal(TAILOR_SWITCH_STATE(event->extra), TAILOR_TASK_RUNNABLE); /* it had not come to sleep yet */
+			assert_true(TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_RUNNABLE ||
+			            TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_THROTTLED); /* it had not come to sleep yet */
 		gave_way += event->arg[0] == TAILOR_TASK(pair.pong.pid, pair.pong.pid);
 	}
 	assert_in_range(wakeups, sleeps - 1, sleeps + 1); /* what sleeps is woken; the recording cuts at both ends */

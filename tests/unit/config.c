@@ -112,7 +112,7 @@ static void every_key_reaches_its_field(void **state)
 	                                "agent: {socket: ./agent.sock, group: daemon}\n"
 	                                "timeouts: {connect: 100ms, response: 2s, idle: 1m, stop: 90s}\n"
 	                                "limits: {connections: 7, head_size: 8KiB}\n"
-	                                "trace: {kernel: required, events_per_cpu: 4096}\n";
+	                                "trace: {kernel: required, events_per_cpu: 4096, interrupts: true}\n";
 	struct complaints complaints;
 	struct tailor_config config;
 
@@ -151,6 +151,7 @@ static void every_key_reaches_its_field(void **state)
 	assert_int_equal(config.head_bytes_max, 8192);
 	assert_int_equal(config.trace, TAILOR_CONFIG_TRACE_REQUIRED);
 	assert_int_equal(config.events_per_cpu, 4096);
+	assert_true(config.trace_interrupts);
 }
 
 static void every_key_of_serving_reaches_its_field(void **state)
@@ -269,6 +270,7 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a, address: 127.0.0.1:8080}\n", 3, "is the proxy itself"},
 		{"listen: 0.0.0.0:8080\nservers:\n  - {name: a, address: 127.0.0.1:8080}\n", 3, "is the proxy itself"},
 		{GOOD "trace: {events_per_cpu: 5000}\n", 5, "power of two"},
+		{GOOD "trace: {interrupts: 1}\n", 5, "trace.interrupts"},
 		{GOOD "admin: {listen: 0.0.0.0:9000}\n", 5, "reachable from outside"},
 		{GOOD "listen: 127.0.0.1:1\n", 5, "\"listen\" stands twice"},
 		{"listen: localhost:8080\n" SERVERS, 1, "is not an address"},
