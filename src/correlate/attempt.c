@@ -137,6 +137,27 @@ static void cut_between(struct correlation *correlation, uint32_t pid, uint64_t 
 		cover_off_cpu(&correlation->spans, &correlation->pauses, pid, from_ns, to_ns, &span);
 }
 
+/* What a walk that is only inferred said of [from_ns, ...) beside the application's word. */
+static void take_back(struct correlation *correlation, size_t first_span, uint64_t from_ns)
+{
+	for (size_t i = first_span; i < correlation->spans.count; i++) {
+		struct tailor_span *span = &correlation->spans.spans[i];
+
+		if (span->start_ns < from_ns)
+			continue;
+		switch (span->cause) {
+		case TAILOR_CAUSE_ON_CPU:
+		case TAILOR_CAUSE_PAGE_FAULT_MINOR:
+		case TAILOR_CAUSE_PAGE_FAULT_MAJOR:
+		case TAILOR_CAUSE_CLASS_LOADING:
+			span->cause = TAILOR_CAUSE_SERVER;
+			span_detail(span, "on a CPU, perhaps for this request: the application did not say");
+			break;
+		default: break;
+		}
+	}
+}
+
 /* It is known who worked for the request: first comes what was before, in the end what was after. */
 static void cut_told(struct correlation *correlation, const struct testimony *testimony, struct path path, const struct wire *wire,
                      uint64_t done)
@@ -145,12 +166,16 @@ static void cut_told(struct correlation *correlation, const struct testimony *te
 	                                            : "the virtual thread was parked, or no carrier was free";
 	uint64_t floor = path.floor_ns, at = done, until;
 	const struct told *told = testimony_before(testimony, at, &until);
+	uint64_t received = wire->first_receive->time_ns;
 	uint32_t first = testimony->first_event;
+	size_t before = correlation->spans.count;
 
 	correlation->join = TAILOR_JOIN_CERTAIN;
 	if (!told && testimony->by_application) {
 		path.floor_ns = until > floor ? until : floor;
 		path_walk(&path, wire->last_write->tid, wire->last_write_event, done);
+		if (path.inferred)
+			take_back(correlation, before, received);
 		path.floor_ns = floor;
 		at = path.now_ns > until ? path.now_ns : until;
 	}
@@ -166,8 +191,11 @@ static void cut_told(struct correlation *correlation, const struct testimony *te
 	}
 	path = (struct path){.index = path.index, .pauses = path.pauses, .traffic = path.traffic, .overlays = path.overlays, .stalls = path.stalls, .spans = path.spans, .wire = wire,
 	                     .server_pid = path.server_pid, .proxy_pid = path.proxy_pid, .floor_ns = floor};
+	before = correlation->spans.count;
 	if (at > floor)
 		path_walk(&path, correlation->window->events[first].event.tid, first, at);
+	if (path.inferred)
+		take_back(correlation, before, received);
 }
 
 /* Who worked for it is not known, and what the kernel saw of the carriers would mislead. */

@@ -35,6 +35,7 @@ REFUSED_MAX = {"thread": 0.05, "jetty": 0.05, "netty": 0.05, "forkjoin": 0.05, "
 WORKING = {"on-cpu", "page-fault-minor", "page-fault-major", "class-loading"}
 # How far a timeline may reach into another request's work on the same thread: what clocks and tracepoints differ by.
 TOLERANCE_NS = 20_000
+SHOWN_MIN = 0.1
 WARM_NS = 2_000_000_000
 PROXIED, DIRECT = 6, 3  # connections
 
@@ -133,6 +134,18 @@ class Truth:
             if finish_ns > start_ns:
                 yield max(begin_ns, start_ns), min(finish_ns, end_ns), request
 
+    def shown(self, timeline):
+        """(ns of the request's work that its timeline shows on a CPU, ns of it that there are)."""
+        own = timeline["request"]
+        shown_ns = 0
+        for span in timeline["spans"]:
+            start_ns = timeline["begin_ns"] + span["offset_ns"]
+            if span["cause"] in WORKING:
+                shown_ns += sum(part[1] - part[0] for part in self.during(span["tid"], start_ns, start_ns + span["duration_ns"])
+                                if part[2] == own)
+        return shown_ns, sum(part[1] - part[0] for tid in self.requests.get(own, ()) for part in self.during(
+            tid, timeline["begin_ns"], timeline["begin_ns"] + timeline["client_ns"]) if part[2] == own)
+
     def contradiction(self, timeline):
         """Which work of another request the timeline claims; None where there is no such."""
         own = timeline["request"]
@@ -161,10 +174,11 @@ def serve_and_ask(scene, shape, seconds):
         classes.append(str(scene.directory / "classes"))
         compiled = scene.run("javac", "javac", "-d", classes[1], APPLICATION)
         check(compiled.popen.returncode == 0, f"javac failed:\n{compiled.log()}")
-    server = scene.keep(harness.Process("server", [java, *options, "-cp", ":".join(classes), "tailor.joins.Main",
+    run = len(scene.processes)
+    server = scene.keep(harness.Process(f"server{run}", [java, *options, "-cp", ":".join(classes), "tailor.joins.Main",
                                                    "netty" if shape == "told" else shape], scene.directory))
     port = int(server.wait_for(r"^listening 127\.0\.0\.1:(\d+)$", 30, server.out)[1])
-    proxy = scene.proxy("proxy", [("a", f"127.0.0.1:{port}")], slow="100us", baseline=1).wait_serving(agents=1)
+    proxy = scene.proxy(f"proxy{run}", [("a", f"127.0.0.1:{port}")], slow="100us", baseline=1).wait_serving(agents=1)
     until = time.monotonic() + seconds
     clients = [Client(proxy.port, seed, until, 0) for seed in range(PROXIED)]
     clients += [Client(port, 100 + seed, until, 1 + seed * 0x1000000) for seed in range(DIRECT)]
@@ -178,7 +192,7 @@ def serve_and_ask(scene, shape, seconds):
     with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         connection.sendall(b"GET /truth HTTP/1.1\r\nHost: joins\r\n\r\n")
         truth = Truth(receive(connection).decode())
-    dump = scene.run("dump", harness.TAILOR, "dump", proxy.timelines, "--format", "json", "--slowest", 100000)
+    dump = scene.run(f"dump{run}", harness.TAILOR, "dump", proxy.timelines, "--format", "json", "--slowest", 100000)
     check(dump.popen.returncode == 0, f"tailor dump failed:\n{dump.log()}")
     served = [request for client in clients[:PROXIED] for request in client.served]
     check(len(set(served)) == len(served), "two requests had the same id")
@@ -189,33 +203,46 @@ def no_join_is_wrong(shape, seconds):
     def test(scene):
         harness.need_root()
         build()
-        timelines, truth, served = serve_and_ask(scene, shape, seconds)
-        if os.environ.get("TAILOR_JOINS_KEEP"):
-            with open(f"{os.environ['TAILOR_JOINS_KEEP']}/{shape}.json", "w") as out:
-                json.dump({"timelines": timelines, "truth": truth.threads}, out)
-        strangers = [timeline["request"] for timeline in timelines if timeline["request"] not in served]
-        check(not strangers, f"{len(strangers)} timelines are of requests that the proxy did not serve: {strangers[:3]}")
-        joins = Counter(timeline["join"] for timeline in timelines)
-        wrong = [(timeline, said) for timeline in timelines if (said := truth.contradiction(timeline))]
-        firm = [timeline for timeline, _ in wrong if timeline["join"] in ("certain", "confirmed")]
-        print(f"{'shape':10}{'requests':>10}{'timelines':>10}{'certain':>10}{'confirmed':>10}{'inferred':>10}{'none':>10}"
-              f"{'wrong':>10}{'of them firm':>14}\n"
-              f"{shape:10}{len(served):10}{len(timelines):10}{joins['certain']:10}{joins['confirmed']:10}{joins['inferred']:10}"
-              f"{joins['none']:10}{len(wrong):10}{len(firm):14}", flush=True)
-        wrong.sort(key=lambda pair: pair[0]["join"])
-        for timeline, said in wrong[:3]:
-            print(f"wrong, {timeline['join']}, {timeline['request']}, {timeline['target']}: {said}", file=sys.stderr)
-        check(len(timelines) >= 100, f"only {len(timelines)} of {len(served)} requests got a timeline")
-        check(not wrong, f"{len(wrong)} of {len(timelines)} joins are wrong")
-        # A JVM that has just started serves all of them at once, slowly.
-        warm_ns = min(timeline["begin_ns"] for timeline in timelines) + WARM_NS
-        warm = [timeline["join"] for timeline in timelines if timeline["begin_ns"] >= warm_ns]
-        refused = sum(join in ("inferred", "none") for join in warm) / max(1, len(warm))
-        print(f"refused: {100 * refused:.1f}% of {len(warm)}", flush=True)
-        check(refused < REFUSED_MAX.get(shape, 1.01), f"{100 * refused:.1f}% of the joins were refused")
+        # Whatever else the machine does makes more requests meet at the server, which is a reason to refuse, but none to be wrong.
+        refused = measure(scene, shape, seconds)
+        if refused >= REFUSED_MAX[shape]:
+            refused = measure(scene, shape, seconds)
+        check(refused < REFUSED_MAX[shape], f"{100 * refused:.1f}% of the joins were refused, twice")
 
     test.__name__ = f"no_join_is_wrong_in_a_server_of_the_shape_{shape}"
     return test
+
+
+def measure(scene, shape, seconds):
+    """Fails when a join is wrong; returns the share of those that were refused."""
+    timelines, truth, served = serve_and_ask(scene, shape, seconds)
+    if os.environ.get("TAILOR_JOINS_KEEP"):
+        with open(f"{os.environ['TAILOR_JOINS_KEEP']}/{shape}.json", "w") as out:
+            json.dump({"timelines": timelines, "truth": truth.threads}, out)
+    strangers = [timeline["request"] for timeline in timelines if timeline["request"] not in served]
+    check(not strangers, f"{len(strangers)} timelines are of requests that the proxy did not serve: {strangers[:3]}")
+    joins = Counter(timeline["join"] for timeline in timelines)
+    wrong = [(timeline, said) for timeline in timelines if (said := truth.contradiction(timeline))]
+    firm = [timeline for timeline, _ in wrong if timeline["join"] in ("certain", "confirmed")]
+    print(f"{'shape':10}{'requests':>10}{'timelines':>10}{'certain':>10}{'confirmed':>10}{'inferred':>10}{'none':>10}"
+          f"{'wrong':>10}{'of them firm':>14}\n"
+          f"{shape:10}{len(served):10}{len(timelines):10}{joins['certain']:10}{joins['confirmed']:10}{joins['inferred']:10}"
+          f"{joins['none']:10}{len(wrong):10}{len(firm):14}", flush=True)
+    wrong.sort(key=lambda pair: pair[0]["join"])
+    for timeline, said in wrong[:3]:
+        print(f"wrong, {timeline['join']}, {timeline['request']}, {timeline['target']}: {said}", file=sys.stderr)
+    check(len(timelines) >= 100, f"only {len(timelines)} of {len(served)} requests got a timeline")
+    check(not wrong, f"{len(wrong)} of {len(timelines)} joins are wrong")
+    # A JVM that has just started serves all of them at once, slowly.
+    warm_ns = min(timeline["begin_ns"] for timeline in timelines) + WARM_NS
+    warm = [timeline["join"] for timeline in timelines if timeline["begin_ns"] >= warm_ns]
+    refused = sum(join in ("inferred", "none") for join in warm) / max(1, len(warm))
+    shown = [truth.shown(timeline) for timeline in timelines]
+    share = sum(part[0] for part in shown) / sum(part[1] for part in shown)
+    print(f"refused: {100 * refused:.1f}% of {len(warm)}; of the time in which threads worked, {100 * share:.0f}% is shown", flush=True)
+    # Who claims nothing is never wrong.
+    check(share > SHOWN_MIN, f"only {100 * share:.0f}% of the work is shown")
+    return refused
 
 
 parser = argparse.ArgumentParser()

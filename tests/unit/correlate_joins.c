@@ -182,6 +182,65 @@ static void another_thread_of_the_pool_is_no_loop(void **state)
 	scene_close(&scene);
 }
 
+/* It has been told to write for another, and works on that before the write shows; then it blocks, and somebody wakes it. */
+static void what_a_loop_does_before_it_writes_for_another_is_not_this_requests(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 2000);
+	other_is_there(&scene, 900, 1990, 0);
+	sleeps(&scene, 600, WORKER);
+	wake(&scene, 1500, WORKER, LOOP)->request = REQUEST;
+	in(&scene, 1510, WORKER, IDLE);
+	writes(&scene, 1600, LOOP, OTHER, 100, 10);
+	departure(&scene, 2000, WORKER);
+	explain(&scene);
+	assert_int_equal(scene.timeline.join, TAILOR_JOIN_CONFIRMED);
+	assert_took(&scene, TAILOR_CAUSE_ON_CPU, 1020 - 1016);
+	assert_took(&scene, TAILOR_CAUSE_SERVER, (1500 - 1020) + (1975 - 1510));
+	scene_close(&scene);
+}
+
+/* Its write for another was preempted, and it had not come to an end when the next request was waited for. */
+static void who_wrote_for_another_is_not_done_with_that_before_it_has_had_time_on_a_cpu(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 2000);
+	worker_serves(&scene);
+	writes(&scene, 700, HOLDER, 0, 100, 10);
+	out(&scene, 705, HOLDER, TAILOR_TASK_RUNNABLE, STRANGER);
+	in(&scene, 1500, HOLDER, STRANGER);
+	departure(&scene, 2000, LOOP);
+	explain(&scene);
+	/* Until then somebody else's work was about. 95 us of it are left at 1500. */
+	assert_took(&scene, TAILOR_CAUSE_SERVER, 1595 - 1040);
+	scene_close(&scene);
+}
+
+/* A selector comes to another request first, for which it wakes the pool; a thread of that takes up this one. */
+static void a_pool_woken_for_the_first_of_several_requests_takes_up_the_next_ones_too(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 2000);
+	proxy_story(&scene, 2000, WORKER);
+	sleeps(&scene, 500, LOOP);
+	wakes(&scene, 1012, LOOP, PROXY, 1016);
+	receives(&scene, 1020, LOOP, OTHER);
+	sleeps(&scene, 600, WORKER);
+	wake(&scene, 1025, WORKER, LOOP)->request = OTHER;
+	receives(&scene, 1030, LOOP, REQUEST);
+	in(&scene, 1040, WORKER, IDLE);
+	departure(&scene, 2000, WORKER);
+	explain(&scene);
+	assert_int_equal(scene.timeline.join, TAILOR_JOIN_CONFIRMED);
+	scene_close(&scene);
+}
+
 static void what_a_thread_did_before_it_came_to_the_request_is_not_the_requests_work(void **state)
 {
 	struct scene scene;
@@ -326,6 +385,33 @@ static void the_applications_word_goes_before_what_wake_ups_suggest(void **state
 	scene_close(&scene);
 }
 
+/* An end of another request, begun by nobody, ends nothing; a begin of one does. */
+static void the_applications_word_holds_until_it_says_otherwise(void **state)
+{
+	struct tailor_event *event;
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 2000);
+	in(&scene, 950, HOLDER, IDLE);
+	scene_add(&scene, 1200, TAILOR_EVENT_APP_BEGIN, HOLDER)->request = REQUEST;
+	scene_add(&scene, 1300, TAILOR_EVENT_APP_END, HOLDER)->request = OTHER;
+	event = scene_add(&scene, 1700, TAILOR_EVENT_APP_BEGIN, HOLDER);
+	event->request = OTHER;
+	departure(&scene, 2000, LOOP);
+	explain(&scene);
+	assert_int_equal(scene.timeline.join, TAILOR_JOIN_CERTAIN);
+	/* It was on a CPU before, too; for whom, it does not say. */
+	assert_took(&scene, TAILOR_CAUSE_SERVER, 1200 - 1020);
+	for (size_t i = 0; i < scene.timeline.span_count; i++) {
+		const struct tailor_span *span = &scene.timeline.spans[i];
+
+		if (span->cause == TAILOR_CAUSE_ON_CPU && span->end_ns > US(1020))
+			assert_int_equal(strcmp(span->thread, "holder") == 0, span->start_ns >= US(1200) && span->end_ns <= US(1700));
+	}
+	scene_close(&scene);
+}
+
 static void the_word_of_a_virtual_thread_holds_wherever_it_is_mounted(void **state)
 {
 	struct tailor_event *begin;
@@ -354,12 +440,16 @@ int main(void)
 		cmocka_unit_test(a_worker_that_sleeps_in_the_middle_of_the_request_is_still_the_one_that_was_woken_for_it),
 		cmocka_unit_test(a_worker_that_became_idle_after_the_request_came_was_given_it_when_woken),
 		cmocka_unit_test(another_thread_of_the_pool_is_no_loop),
+		cmocka_unit_test(what_a_loop_does_before_it_writes_for_another_is_not_this_requests),
+		cmocka_unit_test(who_wrote_for_another_is_not_done_with_that_before_it_has_had_time_on_a_cpu),
+		cmocka_unit_test(a_pool_woken_for_the_first_of_several_requests_takes_up_the_next_ones_too),
 		cmocka_unit_test(what_a_thread_did_before_it_came_to_the_request_is_not_the_requests_work),
 		cmocka_unit_test(a_virtual_thread_is_followed_from_carrier_to_carrier),
 		cmocka_unit_test(carriers_without_an_account_of_mounts_are_refused),
 		cmocka_unit_test(a_virtual_thread_is_refused_where_its_mounts_may_have_been_lost),
 		cmocka_unit_test(a_response_that_another_virtual_thread_wrote_is_refused),
 		cmocka_unit_test(the_applications_word_goes_before_what_wake_ups_suggest),
+		cmocka_unit_test(the_applications_word_holds_until_it_says_otherwise),
 		cmocka_unit_test(the_word_of_a_virtual_thread_holds_wherever_it_is_mounted),
 	};
 
