@@ -6,6 +6,7 @@ import os
 import platform
 import re
 import signal
+import socket
 import statistics
 import subprocess
 import sys
@@ -69,6 +70,44 @@ def run_tailor_load(cpu, url, seconds, *words):
     text, cpu_us = run_generator(cpu, [TAILOR, "load", "--json", "--allow-late", "--warm", "0s", "--duration",
                                        f"{round(seconds * 1000)}ms", "--threads", 1, *words, url], seconds)
     return json.loads(text), cpu_us
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def family(pid):
+    """The process and all below it."""
+    pids = [pid]
+    for parent in pids:
+        try:
+            for task in Path(f"/proc/{parent}/task").iterdir():
+                pids += map(int, (task / "children").read_text().split())
+        except OSError:
+            pass  # it has just ended
+    return pids
+
+
+def cpu_ns(pid):
+    """CPU time of each thread of the process and of those below it: {thread: (name, ns)}. What has ended is left out."""
+    used = {}
+    for process in family(pid):
+        try:
+            for task in Path(f"/proc/{process}/task").iterdir():
+                used[task.name] = (task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0])
+        except OSError:
+            pass
+    return used
+
+
+def cpu_between(before, after):
+    """CPU time in us of threads by their names."""
+    used = {}
+    for thread, (name, ns) in after.items():
+        used[name] = used.get(name, 0) + (ns - before.get(thread, (name, 0))[1]) / 1000
+    return used
 
 
 def spread(values):

@@ -2,7 +2,7 @@
 /*
  * libtailor-agent.so: the JVM's producer of events.
  *
- *   java -agentpath:/usr/lib/libtailor-agent.so=socket=PATH[,slots=N] ...
+ *   java -agentpath:/usr/lib/libtailor-agent.so=socket=PATH[,slots=N][,vthreads=on|off] ...
  *
  * Whatever goes wrong here is said in one line on stderr, and the JVM runs on without the agent: a server that does not
  * start because of its tracer would be the worst tail latency of all.
@@ -12,15 +12,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "application_events.h"
 #include "events.h"
 #include "notify.h"
 #include "perfdata.h"
+#include "safepoints.h"
+#include "self.h"
+#include "vthread_events.h"
 
+/*
+ * A server on virtual threads may mount and unmount tens of thousands of times a second: 4 MiB hold some seconds of
+ * that, as 512 KiB hold minutes of the rest.
+ */
 #define SLOTS_DEFAULT 8192
+#define SLOTS_WITH_VTHREADS 65536
 
 struct options {
 	char socket[NOTIFY_PATH_BYTES];
-	uint64_t slots;
+	uint64_t slots; /* 0: as many as are needed */
+	int vthreads;
 };
 
 static struct {
@@ -28,11 +38,11 @@ static struct {
 	int loaded; /* atomic: 1 from the first load that got as far as its options */
 } agent;
 
-/* "socket=PATH[,slots=N]"; a path has no comma. Says what is wrong and returns -EINVAL, or 0. */
+/* "socket=PATH[,slots=N][,vthreads=on|off]"; a path has no comma. Says what is wrong and returns -EINVAL, or 0. */
 static int parse_options(const char *text, struct options *ret_options)
 {
 	memset(ret_options, 0, sizeof(*ret_options));
-	ret_options->slots = SLOTS_DEFAULT;
+	ret_options->vthreads = 1;
 	while (text && *text) {
 		size_t length = strcspn(text, ",");
 
@@ -56,8 +66,13 @@ static int parse_options(const char *text, struct options *ret_options)
 				    (int)length, text, NOTIFY_SLOTS_MIN, (unsigned long long)NOTIFY_SLOTS_MAX);
 				return -EINVAL;
 			}
+		} else if (length == 11 && strncmp(text, "vthreads=on", 11) == 0) {
+			ret_options->vthreads = 1;
+		} else if (length == 12 && strncmp(text, "vthreads=off", 12) == 0) {
+			ret_options->vthreads = 0;
 		} else {
-			say("unknown option \"%.*s\", known are socket=PATH and slots=N; the JVM runs on without it",
+			say("unknown option \"%.*s\", known are socket=PATH, slots=N and vthreads=on|off; "
+			    "the JVM runs on without it",
 			    (int)length, text);
 			return -EINVAL;
 		}
@@ -82,7 +97,7 @@ static void enable(jvmtiEnv *jvmti, const jvmtiEvent *events, size_t count)
  * In the live phase. Not sooner, although classes are loaded before: a class file hook that is on while the VM starts
  * makes it give up parts of its class data archive, and nothing can be served yet.
  */
-static void start(jvmtiEnv *jvmti)
+static void start(jvmtiEnv *jvmti, JNIEnv *jni)
 {
 	static const jvmtiEvent events[] = {
 	        JVMTI_EVENT_VM_DEATH,
@@ -108,16 +123,20 @@ static void start(jvmtiEnv *jvmti)
 		    "and causes will read unknown");
 	else if (result < 0)
 		say("perf-data of an unknown form: collectors and causes will read unknown");
+	else
+		safepoints_open();
 	class_events_open();
+	self_open();
 	enable(jvmti, events, sizeof(events) / sizeof(events[0]));
+	vthread_events_start(jvmti, jni);
+	application_events_start(jvmti, jni);
 }
 
 static void JNICALL vm_started(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
 {
-	(void)jni;
 	(void)thread;
 	/* The main thread's ThreadStart still comes; other threads there are by now are the VM's own. */
-	start(jvmti);
+	start(jvmti, jni);
 }
 
 static void JNICALL vm_died(jvmtiEnv *jvmti, JNIEnv *jni)
@@ -162,6 +181,10 @@ static jvmtiEnv *prepare(JavaVM *vm)
 		(*jvmti)->DisposeEnvironment(jvmti);
 		return NULL;
 	}
+	if (agent.options.vthreads && vthread_events_prepare(jvmti) && !agent.options.slots)
+		agent.options.slots = SLOTS_WITH_VTHREADS;
+	if (!agent.options.slots)
+		agent.options.slots = SLOTS_DEFAULT;
 	return jvmti;
 }
 
@@ -199,9 +222,10 @@ JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
 JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
 {
 	jvmtiEnv *jvmti = load(vm, text);
+	JNIEnv *jni;
 
 	(void)reserved;
-	if (jvmti)
-		start(jvmti);
+	if (jvmti && (*vm)->GetEnv(vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK)
+		start(jvmti, jni);
 	return JNI_OK;
 }

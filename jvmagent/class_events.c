@@ -11,6 +11,7 @@
 #include <string.h>
 #include <tailor/event.h>
 
+#include "application_events.h"
 #include "events.h"
 #include "notify.h"
 
@@ -151,7 +152,7 @@ void JNICALL class_file_at_hand(jvmtiEnv *jvmti, JNIEnv *jni, jclass redefined, 
 }
 
 /* ClassLoad ends what the hook began and begins what ClassPrepare ends. */
-static void announce(jvmtiEnv *jvmti, jclass class, enum tailor_event_kind kind)
+static void announce(jvmtiEnv *jvmti, JNIEnv *jni, jclass class, enum tailor_event_kind kind)
 {
 	struct tailor_event event = {.kind = kind};
 	struct thread_classes *classes = thread_classes();
@@ -169,6 +170,8 @@ static void announce(jvmtiEnv *jvmti, jclass class, enum tailor_event_kind kind)
 		if (kind == TAILOR_EVENT_CLASS_LOAD)
 			push(&classes->loaded, key, now_ns);
 	}
+	if (kind == TAILOR_EVENT_CLASS_PREPARE)
+		application_class_prepared(jni, class, signature);
 	name = readable_name(signature, &length);
 	notify_event(&event, own_tid(), now_ns, name, length);
 	(*jvmti)->Deallocate(jvmti, (unsigned char *)signature);
@@ -176,14 +179,12 @@ static void announce(jvmtiEnv *jvmti, jclass class, enum tailor_event_kind kind)
 
 void JNICALL class_loaded(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass class)
 {
-	(void)jni;
 	(void)thread;
-	announce(jvmti, class, TAILOR_EVENT_CLASS_LOAD);
+	announce(jvmti, jni, class, TAILOR_EVENT_CLASS_LOAD);
 }
 
 void JNICALL class_prepared(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread, jclass class)
 {
-	(void)jni;
 	(void)thread;
-	announce(jvmti, class, TAILOR_EVENT_CLASS_PREPARE);
+	announce(jvmti, jni, class, TAILOR_EVENT_CLASS_PREPARE);
 }

@@ -5,6 +5,7 @@
 #include "events.h"
 #include "notify.h"
 #include "perfdata.h"
+#include "safepoints.h"
 
 /* Only the VM Thread touches these. */
 static struct {
@@ -28,6 +29,7 @@ void JNICALL gc_started(jvmtiEnv *jvmti)
 	notify_state(TAILOR_JVM_COLLECTING, now_ns);
 
 	event.arg[0] = current.count;
+	event.arg[1] = safepoints_time_to_stop_ns();
 	notify_event(&event, own_tid(), now_ns, NULL, 0);
 	notify_wake();
 }
@@ -53,6 +55,7 @@ void JNICALL gc_finished(jvmtiEnv *jvmti)
 
 	event.arg[0] = current.count;
 	event.arg[1] = current.start_ns;
+	safepoints_pause_ended();
 	length = perfdata_describe(text, sizeof(text));
 	notify_event(&event, own_tid(), now_ns, text, length);
 	notify_wake();

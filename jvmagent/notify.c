@@ -16,6 +16,7 @@
 #include <tailor/channel.h>
 
 #include "notify.h"
+#include "safepoints.h"
 
 /* Linux 6.3: says that the memory is never executed; a sysctl can make it a condition. */
 #ifndef MFD_NOEXEC_SEAL
@@ -172,6 +173,7 @@ static int lose_proxy(int fd)
 
 static void *run(void *unused)
 {
+	const uint32_t tid = (uint32_t)gettid();
 	uint64_t connect_at_ns = 0;
 	int said = 0, fd = -1;
 
@@ -181,6 +183,7 @@ static void *run(void *unused)
 		struct pollfd proxy;
 
 		__atomic_store_n(&notify.page->heartbeat_ns, now_ns, __ATOMIC_RELEASE);
+		safepoints_beat(tid);
 		if (fd < 0 && now_ns >= connect_at_ns) {
 			connect_at_ns = now_ns + TAILOR_JVM_RECONNECT_MS * NS_PER_MS;
 			fd = connect_to_proxy();

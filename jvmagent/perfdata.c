@@ -76,6 +76,23 @@ struct text {
 	size_t size;
 };
 
+/*
+ * In the order in which HotSpot raises them in a safepoint. Times are in "ticks" of sun.os.hrt.frequency, which does
+ * not exist yet when the agent starts with the JVM; on Linux it is the constant 10^9 (os::elapsed_frequency()).
+ */
+enum counter {
+	COUNTER_BEGUN,
+	COUNTER_STOPPING,
+	COUNTER_STOPPED,
+	COUNTERS,
+};
+
+static const char *const counter_names[COUNTERS] = {
+        [COUNTER_BEGUN] = "sun.rt.safepoints",
+        [COUNTER_STOPPING] = "sun.rt.safepointSyncTime",
+        [COUNTER_STOPPED] = "sun.rt.safepointTime",
+};
+
 struct collector {
 	const char *label;
 	enum cause_rule cause;
@@ -83,9 +100,10 @@ struct collector {
 	uint64_t seen;
 };
 
-/* Set once by perfdata_open(); then only the VM Thread touches it. */
+/* Set once by perfdata_open(); then only the VM Thread changes it. */
 static struct {
 	struct collector collector[COLLECTORS_MAX];
+	const uint64_t *counter[COUNTERS];
 	int shenandoah;
 	struct text cause, last_cause;
 	char own_name[COLLECTORS_MAX][40]; /* labels of collectors that are in no table of ours */
@@ -180,6 +198,9 @@ static void take_entry(const char *base, const struct entry *entry, int32_t at)
 	} else if (entry->type == 'J' && entry->vector_length == 0) {
 		const void *value = base + at + entry->data_offset;
 
+		for (int i = 0; i < COUNTERS; i++)
+			if (strcmp(name, counter_names[i]) == 0 && ((uintptr_t)value & 7) == 0)
+				perfdata.counter[i] = value;
 		if (sscanf(name, "sun.gc.collector.%u.invocations%n", &index, &end) == 1 && end && !name[end] &&
 		    index < COLLECTORS_MAX && ((uintptr_t)value & 7) == 0)
 			perfdata.collector[index].invocations = value;
@@ -237,6 +258,24 @@ int perfdata_open(void)
 			perfdata.collector[i].seen =
 			        __atomic_load_n(perfdata.collector[i].invocations, __ATOMIC_RELAXED);
 	return perfdata.cause.bytes ? 0 : -EPROTO;
+}
+
+int perfdata_safepoints(struct perfdata_safepoints *ret_now)
+{
+	uint64_t value[COUNTERS];
+
+	/* Backwards, since readers rely on the order. */
+	for (int i = COUNTERS - 1; i >= 0; i--) {
+		if (!perfdata.counter[i])
+			return -ENOENT;
+		value[i] = __atomic_load_n(perfdata.counter[i], __ATOMIC_ACQUIRE);
+	}
+	*ret_now = (struct perfdata_safepoints){
+	        .begun = value[COUNTER_BEGUN],
+	        .stopping_ns = value[COUNTER_STOPPING],
+	        .stopped_ns = value[COUNTER_STOPPED],
+	};
+	return 0;
 }
 
 static size_t append(char *buffer, size_t size, size_t length, const char *text)

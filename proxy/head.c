@@ -102,7 +102,7 @@ int head_write_request(struct trace_source *trace, const struct http1_head *head
 	for (size_t i = 0; i < head->field_count; i++) {
 		const struct http1_field *field = &head->field[i];
 
-		if (is_own_business(head, field) || forwarded_replaces(rules, head, field))
+		if (is_own_business(head, field) || is_id_field(field) || forwarded_replaces(rules, head, field))
 			continue;
 		if (!parent && (field->known == HTTP1_TRACEPARENT || field->known == HTTP1_TRACESTATE))
 			continue;
@@ -128,7 +128,10 @@ int head_write_request(struct trace_source *trace, const struct http1_head *head
 		put_content_length(&output, head->content_length);
 	else if (head->framing == HTTP1_CHUNKED)
 		PUT(&output, "Transfer-Encoding: chunked\r\n");
-	if (!parent) {
+	if (parent) {
+		/* Its parent id is somebody else's: what the server says of its threads (io.tailor.Tailor) needs ours. */
+		put_id(&output, id);
+	} else {
 		char value[TRACE_PARENT_BYTES];
 
 		trace_write_parent(trace, id, value);

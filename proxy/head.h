@@ -13,9 +13,10 @@
 #define HEAD_ADDED_BYTES (512 + FORWARDED_ADDED_BYTES)
 
 /*
- * Writes the request head for servers. A valid traceparent is passed on with its tracestate; otherwise one is made
- * with `id`. `host` stands in for a Host field that an HTTP/1.0 request may lack, unless its target names one;
- * `rules` say what the server is told about the way. Returns the length, or -ENOBUFS.
+ * Writes the request head for servers. A valid traceparent is passed on with its tracestate, and `id` beside it as
+ * X-Tailor-Request-Id; otherwise one is made with `id` as its parent. Nobody else's X-Tailor-Request-Id gets through.
+ * `host` stands in for a Host field that an HTTP/1.0 request may lack, unless its target names one; `rules` say what the
+ * server is told about the way. Returns the length, or -ENOBUFS.
  */
 int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host,
                        const struct forwarded_rules *rules, char *to, size_t size);

@@ -19,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from rounds import RELEASE, SOURCE, TAILOR, say, start_pinned
+from rounds import RELEASE, SOURCE, TAILOR, family, free_port, say, start_pinned
 
 HERE = Path(__file__).resolve().parent
 PYTHON = SOURCE / "build/bench-proxy"
@@ -70,12 +70,6 @@ def files_max():
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 def configuration(directory, template, values):
     text = (HERE / f"{template}.in").read_text()
     for name, value in values.items():
@@ -98,38 +92,6 @@ def command_of(name, directory, values):
         return [program(name), "-db", "-f", configuration(directory, "haproxy.cfg", values)]
     return [program(name), "--concurrency", 1, "--disable-hot-restart", "--log-level", "warning", "-c",
             configuration(directory, "envoy.yaml", values)]
-
-
-def family(pid):
-    """The process and all below it."""
-    pids = [pid]
-    for parent in pids:
-        try:
-            for task in Path(f"/proc/{parent}/task").iterdir():
-                pids += map(int, (task / "children").read_text().split())
-        except OSError:
-            pass  # it has just ended
-    return pids
-
-
-def cpu_ns(pid):
-    """CPU time of each thread of the process and of those below it: {thread: (name, ns)}. What has ended is left out."""
-    used = {}
-    for process in family(pid):
-        try:
-            for task in Path(f"/proc/{process}/task").iterdir():
-                used[task.name] = (task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0])
-        except OSError:
-            pass
-    return used
-
-
-def cpu_between(before, after):
-    """CPU time in us of threads by their names."""
-    used = {}
-    for thread, (name, ns) in after.items():
-        used[name] = used.get(name, 0) + (ns - before.get(thread, (name, 0))[1]) / 1000
-    return used
 
 
 def resident_bytes(pid):

@@ -4,7 +4,8 @@ import contextlib
 import socket
 import time
 
-from contestants import HAPROXY, NGINX, TAILOR_NAME, cpu_between, cpu_ns, resident_bytes
+from contestants import HAPROXY, NGINX, TAILOR_NAME, resident_bytes
+from rounds import cpu_between, cpu_ns
 
 IDLE_CONNECTIONS = 10000
 IDLE_LIMIT_MIB = 64

@@ -111,8 +111,9 @@ enum tailor_event_kind {
 	 * arg[0]: number of the virtual thread that says so, 0: none. */
 	TAILOR_EVENT_APP_BEGIN = 40,
 	TAILOR_EVENT_APP_END = 41,
-	/* What the JVM's own counters say of the safepoints since the last such event, written some 20 ms after one. arg[0]: how many,
-	 * arg[1]: ns in them, arg[2]: ns until all threads had stopped. */
+	/* What the JVM's own counters say of the safepoints since the last such event, written some 20 ms after one, collections' ones
+	 * included. arg[0]: how many began, arg[1]: ns in those that ended, arg[2]: ns until all threads had stopped: one that is under way
+	 * just then is counted here, and its time in the next event, whose arg[0] may then be 0. */
 	TAILOR_EVENT_SAFEPOINTS = 42,
 
 	/* --- proxy (proxy/) -------------------------------------------------------------------- */

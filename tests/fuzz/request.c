@@ -2,7 +2,8 @@
 /*
  * The request head. Proves: the verdict does not depend on how the bytes came; what is accepted lies inside the input
  * and holds no byte that ends a line; and what the proxy then writes for the server is read the same way again: method,
- * target and framing, one Host, no hop-by-hop field; written a second time, it does not grow.
+ * target and framing, one Host, no hop-by-hop field; written a second time, it does not grow but by our id, which is there if it
+ * came with a traceparent.
  */
 #include "head.h"
 #include "proxy/head.h"
@@ -48,7 +49,7 @@ static void check_forwarded(const struct http1_head *head)
 	static const struct http1_limits limits = {.head_bytes = 1 << 20, .fields = HTTP1_FIELDS_MAX};
 	struct trace_source trace = {.random = 1};
 	/* The target's authority may stand in for Host. */
-	size_t room = head->head_bytes + HEAD_ADDED_BYTES + (head->minor ? 0 : head->target.length), hosts = 0;
+	size_t room = head->head_bytes + HEAD_ADDED_BYTES + (head->minor ? 0 : head->target.length), hosts = 0, ids = 0;
 	char *first = malloc(room), *second = malloc(room + HEAD_ADDED_BYTES);
 	struct http1_search search = {0};
 	struct http1_head again;
@@ -66,12 +67,14 @@ static void check_forwarded(const struct http1_head *head)
 		require(again.expect_continue == head->expect_continue && !again.upgrade);
 		for (size_t i = 0; i < again.field_count; i++) {
 			hosts += again.field[i].known == HTTP1_HOST;
+			ids += again.field[i].name.length == 19 && strncasecmp(again.field[i].name.data, "X-Tailor-Request-Id", 19) == 0;
 			require(again.field[i].known != HTTP1_CONNECTION);
 			require(!http1_is_hop_by_hop(&again, &again.field[i]) ||
 			        again.field[i].known == HTTP1_TRANSFER_ENCODING);
 		}
-		require(hosts == 1);
-		require(head_write_request(&trace, &again, 0xa2, "-", &no_rules, second, room + HEAD_ADDED_BYTES) == length);
+		require(hosts == 1 && ids <= 1);
+		require(head_write_request(&trace, &again, 0xa2, "-", &no_rules, second, room + HEAD_ADDED_BYTES) ==
+		        length + (ids ? 0 : (int)strlen("X-Tailor-Request-Id: 0123456789abcdef\r\n")));
 	}
 	free(first);
 	free(second);

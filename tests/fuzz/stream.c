@@ -74,7 +74,7 @@ static void follow(struct story *story, const char *data, size_t size, uint32_t 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	/* What is sent on has up to three fields more: Host, the framing, traceparent. */
+	/* What is sent on has up to three fields more: Host, the framing, traceparent or our id. */
 	static const struct http1_limits here = {.head_bytes = 8192, .fields = HTTP1_FIELDS_MAX - 3};
 	static const struct http1_limits there = {.head_bytes = 20000, .fields = HTTP1_FIELDS_MAX};
 	static struct story whole, parts, behind;

@@ -4,7 +4,7 @@
  * '|', for jvm_agent.py to judge. Ends at the end of its standard input. Uses waker 0 as a worker would.
  *
  *   listening | attached PID OWN_PID SLOTS | detached PID | refused PID REASON | lost FROM COUNT
- *   event POSITION KIND TIME CPU PID TID ARG0 ARG1 TEXT
+ *   event POSITION KIND TIME CPU PID TID ARG0 ARG1 ARG2 REQUEST TEXT
  *   wake TIME STATE SINCE              the state as it was seen just after the eventfd woke us
  *   page STATE SINCE PAUSES TOTAL LAST MAX HEARTBEAT NOW      every 50 ms, and when a JVM leaves
  */
@@ -54,9 +54,9 @@ static void print_event(const struct tailor_channel *channel, uint64_t position,
 		length += line.length;
 	}
 	text[length] = 0;
-	printf("event|%" PRIu64 "|%s|%" PRIu64 "|%u|%u|%u|%" PRIu64 "|%" PRIu64 "|%s\n", position,
+	printf("event|%" PRIu64 "|%s|%" PRIu64 "|%u|%u|%u|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%s\n", position,
 	       tailor_event_kind_name((enum tailor_event_kind)event->kind), event->time_ns, event->cpu, event->pid,
-	       event->tid, event->arg[0], event->arg[1], text);
+	       event->tid, event->arg[0], event->arg[1], event->arg[2], event->request, text);
 }
 
 static void read_channel(void)

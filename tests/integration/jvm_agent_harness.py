@@ -19,7 +19,7 @@ DRIVER = os.environ["TAILOR_JVM_DRIVER"]
 SOURCES = os.path.join(os.environ["TAILOR_SOURCE"], "tests", "integration", "java")
 
 Jdk = collections.namedtuple("Jdk", "version home classes")
-Event = collections.namedtuple("Event", "position kind time_ns cpu pid tid arg0 arg1 text")
+Event = collections.namedtuple("Event", "position kind time_ns cpu pid tid arg0 arg1 arg2 request text")
 Wake = collections.namedtuple("Wake", "time_ns state since_ns")
 Page = collections.namedtuple("Page", "state since_ns pauses total_ns last_ns max_ns heartbeat_ns now_ns")
 
@@ -114,6 +114,40 @@ class Java:
         return lines
 
 
+def compiled(jdk, name, *sources):
+    """The directory of a program of SOURCES and others, compiled by the JDK's own javac."""
+    classes = os.path.join(scratch, "%s-%d" % (name, jdk.version))
+    if not os.path.isdir(classes):
+        subprocess.run([os.path.join(jdk.home, "bin", "javac"), "-d", classes, os.path.join(SOURCES, name + ".java"), *sources], check=True)
+    return classes
+
+
+class Program:
+    """A running Java program that prints what it did, and "done" at last; it says "waiting" and waits for a line before it begins."""
+
+    def __init__(self, jdk, classes, name, argument, *options):
+        self.jdk = jdk
+        self.process = subprocess.Popen([os.path.join(jdk.home, "bin", "java"), "-Xmx64m", *options, "-cp", classes, name, argument],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        started.append(self.process)
+        self.pid = self.process.pid
+        if self.process.stdout.readline() != "waiting\n":
+            raise AssertionError("%s does not wait" % name)
+
+    def attach(self, test, options):
+        load = subprocess.run([os.path.join(self.jdk.home, "bin", "jcmd"), str(self.pid), "JVMTI.agent_load", AGENT, '"%s"' % options],
+                              capture_output=True, text=True, timeout=60)
+        test.assertIn("return code: 0", load.stdout)
+
+    def finish(self, test, line=""):
+        """Gives it a line of input, waits for its end, and returns what it has printed."""
+        out, err = self.process.communicate(line + "\n", timeout=60)
+        lines = [line for line in err.splitlines() if line and not line.startswith(("WARNING:", "OpenJDK 64-Bit Server VM warning"))]
+        test.assertEqual((self.process.returncode, lines), (0, []), err)
+        test.assertEqual(out.splitlines()[-1], "done")
+        return out.splitlines()
+
+
 class Driver:
     """The driver program; its lines are parsed as they come."""
 
@@ -162,7 +196,7 @@ class Driver:
             return [line[1:] for line in self.lines if line[0] == what]
 
     def events(self, *kinds):
-        return [Event(int(f[0]), f[1], *map(int, f[2:8]), "|".join(f[8:])) for f in self.of("event") if not kinds or f[1] in kinds]
+        return [Event(int(f[0]), f[1], *map(int, f[2:10]), "|".join(f[10:])) for f in self.of("event") if not kinds or f[1] in kinds]
 
     def wakes(self):
         return [Wake(*map(int, fields)) for fields in self.of("wake")]

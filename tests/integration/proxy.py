@@ -45,6 +45,21 @@ def a_valid_traceparent_passes_unchanged_and_an_invalid_one_is_replaced():
         assert backend.requests[-1].field("traceparent") != good
 
 
+def a_server_can_tell_which_request_it_works_for():
+    backend = Backend()
+    own = "traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01\r\n"
+    with Proxy(backend) as proxy:
+        # Where the client has a trace of its own, the field beside it says so; nobody else may.
+        for headers in (own, own + "X-Tailor-Request-Id: 1111111111111111\r\n"):
+            response = proxy.get(headers=headers)
+            said = [value for key, value in backend.requests[-1].fields if key.lower() == "x-tailor-request-id"]
+            assert said == [response.field("X-Tailor-Request-Id")], backend.requests[-1].fields
+        for headers in ("", "X-Tailor-Request-Id: 1111111111111111\r\n"):
+            response = proxy.get(headers=headers)
+            assert backend.requests[-1].field("X-Tailor-Request-Id") is None
+            assert backend.requests[-1].field("traceparent").split("-")[2] == response.field("X-Tailor-Request-Id")
+
+
 def bodies_of_all_sizes_come_back_in_both_framings():
     def echo(request, connection):
         if request.target == "/chunked":

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "jvmagent/application_events.h"
 #include "jvmagent/events.h"
 #include "jvmagent/notify.h"
 
@@ -28,6 +29,12 @@ void notify_event(struct tailor_event *event, uint32_t tid, uint64_t time_ns, co
 	assert_true(text_length < sizeof(written.text));
 	memcpy(written.text, text, text_length);
 	written.text[text_length] = 0;
+}
+
+void application_class_prepared(JNIEnv *jni, jclass class, const char *signature)
+{
+	(void)jni;
+	assert_string_equal(signature, (const char *)class);
 }
 
 static int allocated;

@@ -272,6 +272,26 @@ static void entries_that_reach_outside_are_skipped(void **state)
 	assert_int_equal(perfdata_open(), -EPROTO);
 }
 
+static void safepoints_are_counted_only_where_all_counters_are_there(void **state)
+{
+	static const char *const names[] = {"sun.rt.safepointSyncTime", "sun.rt.safepoints", "sun.rt.safepointTime"};
+	struct perfdata_safepoints now;
+
+	(void)state;
+	append("sun.gc.cause", 'B', VALUE_BYTES);
+	append("sun.rt.applicationTime", 'J', 0);
+	for (int64_t i = 0; i < 3; i++) {
+		assert_int_equal(perfdata_open(), 0);
+		assert_int_equal(perfdata_safepoints(&now), -ENOENT);
+		*(int64_t *)(void *)append(names[i], 'J', 0) = 100 + i;
+	}
+	assert_int_equal(perfdata_open(), 0);
+	assert_int_equal(perfdata_safepoints(&now), 0);
+	assert_int_equal(now.stopping_ns, 100);
+	assert_int_equal(now.begun, 101);
+	assert_int_equal(now.stopped_ns, 102);
+}
+
 int main(void)
 {
 #define WITH_FILE(test) cmocka_unit_test_setup_teardown(test, make_file, unmap_file)
@@ -286,6 +306,7 @@ int main(void)
 	        WITH_FILE(text_is_cut_to_the_buffer),
 	        WITH_FILE(files_of_another_form_are_refused),
 	        WITH_FILE(entries_that_reach_outside_are_skipped),
+	        WITH_FILE(safepoints_are_counted_only_where_all_counters_are_there),
 	};
 
 	return cmocka_run_group_tests(tests, make_directory, remove_directory);

@@ -1,0 +1,140 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The kernel's recording and the whole program on Debian 12's own kernel (6.1), in a virtual machine.
+
+It differs from newer kernels in the probes that it has (no sock_send_length; fentry and fexit allowed): the same test programs that
+run on this host run there, from a memory image that holds them, their libraries and busybox, and nothing else.
+vm.py FOLDER: where the test programs were built.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parent
+BUILD = SOURCE.parent.parent / "build" / "vm"
+TAILOR = Path(os.environ["TAILOR"])
+MEMORY_MIB = 1024
+# Where KVM does not work (nested, hardened) the machine hangs before its first word.
+KVM_START_S, START_S, RUN_S = 10, 60, 420
+SKIPPED = 77
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(SKIPPED)
+
+
+def libraries(programs):
+    """Every shared library that they need, and the loader."""
+    found = set()
+    for program in programs:
+        text = subprocess.run(["ldd", program], capture_output=True, text=True, check=True).stdout
+        found.update(re.findall(r"(/\S+) \(0x", text))
+    return found
+
+
+def image(folder, tests):
+    root = folder / "root"
+    for name in ("bin", "tests", "proc", "sys", "dev", "tmp", "run"):
+        (root / name).mkdir(parents=True)
+    shutil.copy(BUILD / "busybox", root / "bin")
+    applets = subprocess.run([BUILD / "busybox", "--list"], capture_output=True, text=True, check=True).stdout.split()
+    for applet in applets:
+        if applet != "busybox":
+            (root / "bin" / applet).symlink_to("busybox")
+    shutil.copy(SOURCE / "init", root / "init")
+    programs = [TAILOR, Path(os.environ["SLOW_SERVER"])]
+    for program in programs:
+        shutil.copy(program, root / "bin" / program.name)
+    for test in [*tests, SOURCE / "whole.sh"]:
+        shutil.copy(test, root / "tests" / test.name)
+    for library in libraries([*programs, *tests]):
+        target = root / library.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, target)
+    for path in (root / "init", *(root / "tests").iterdir()):
+        path.chmod(0o755)
+    names = "\n".join(str(path.relative_to(root)) for path in sorted(root.rglob("*")))
+    archive = folder / "image"
+    with archive.open("wb") as out:
+        subprocess.run([BUILD / "busybox", "cpio", "-o", "-H", "newc"], cwd=root, input=names.encode(), stdout=out,
+                       stderr=subprocess.DEVNULL, check=True)
+    return archive
+
+
+def boot(archive, accelerator, start_s):
+    """Runs the machine to its end. Returns what it printed, or None when it did not come up in time."""
+    print(f"booting with {accelerator}", flush=True)
+    command = ["qemu-system-x86_64", "-accel", accelerator, "-nodefaults", "-display", "none", "-serial", "stdio", "-no-reboot", "-smp", "2",
+               "-m", str(MEMORY_MIB), "-kernel", BUILD / "vmlinuz", "-initrd", archive, "-append", "console=ttyS0 panic=-1 loglevel=4"]
+    if accelerator == "kvm":
+        command += ["-cpu", "host"]
+    else:
+        command += ["-cpu", "max"]
+    began, text = time.monotonic(), ""
+    machine = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    os.set_blocking(machine.stdout.fileno(), False)
+    try:
+        while time.monotonic() - began < RUN_S:
+            piece = machine.stdout.read()
+            if piece:
+                text += piece.decode(errors="replace")
+                sys.stdout.write(piece.decode(errors="replace"))
+                sys.stdout.flush()
+            elif machine.poll() is not None:
+                return text
+            else:
+                time.sleep(0.05)
+            if "vm: Linux" not in text and time.monotonic() - began > start_s:
+                return None
+        print(f"the virtual machine was not done after {RUN_S} s")
+        return text
+    finally:
+        machine.kill()
+        machine.wait()
+
+
+def judge(text, names):
+    """Every test must have said that it ended, and how."""
+    ended = dict(re.findall(r"^vm: end (\S+) (\d+)", text.replace("\r", ""), re.MULTILINE))
+    failed = 0
+    for name in names:
+        status = ended.get(name)
+        how = "passed" if status == "0" else "was skipped" if status == str(SKIPPED) else f"failed ({status or 'did not end'})"
+        failed += status not in ("0", str(SKIPPED))
+        print(f"  {name}: {how}")
+    if all(ended.get(name) == str(SKIPPED) for name in names):
+        skip("every test was skipped in the virtual machine")
+    return failed
+
+
+def main():
+    reason = BUILD / "why-not"
+    if reason.exists():
+        skip(reason.read_text().strip())
+    if not (BUILD / "vmlinuz").exists():
+        skip("there is no kernel in build/vm: tests/vm/prepare.py fetches it (./run test does that)")
+    tests = sorted(Path(sys.argv[1]).glob("test_integration_kernel_*"))
+    if not tests:
+        sys.exit("there is no test of the kernel's recording to run")
+    with tempfile.TemporaryDirectory(prefix="tailor-vm-") as folder:
+        archive = image(Path(folder), tests)
+        text = None
+        if os.access("/dev/kvm", os.R_OK | os.W_OK):
+            text = boot(archive, "kvm", KVM_START_S)
+            if text is None:
+                print(f"\nwith KVM it did not come up within {KVM_START_S} s: emulating")
+        if text is None:
+            text = boot(archive, "tcg,thread=multi", START_S)
+        if text is None:
+            sys.exit(f"the virtual machine did not come up within {START_S} s")
+        sys.exit(1 if judge(text, [*(test.name for test in tests), "whole.sh"]) else 0)
+
+
+if __name__ == "__main__":
+    main()
