@@ -223,6 +223,26 @@ static void a_cpu_that_stood_still_is_the_machines_and_a_wait_elsewhere_is_not(v
 	scene_close(&scene);
 }
 
+static void a_pause_is_longer_by_what_the_vm_threads_cpu_stood_still(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	for (int ran = 0; ran < 2; ran++) {
+		scene_open_at_loop(&scene, 90000);
+		in(&scene, ran ? 1800 : 60000, VM_THREAD, IDLE);
+		scene_add(&scene, 42000, TAILOR_EVENT_CPU_STALL, IDLE)->arg[0] = US(3000);
+		collects(&scene, SERVER, 2000, 69000, NULL);
+		sleeps(&scene, 1900, LOOP);
+		wakes(&scene, 69100, LOOP, VM_THREAD, 69105);
+		departure(&scene, 90000, LOOP);
+		explain(&scene);
+		assert_took(&scene, TAILOR_CAUSE_MACHINE_STOPPED, ran ? 39000 : 0);
+		assert_took(&scene, TAILOR_CAUSE_GC, ran ? 67000 - 39000 : 67000);
+		scene_close(&scene);
+	}
+}
+
 static void interrupts_are_cut_out_of_the_time_on_a_cpu(void **state)
 {
 	struct scene scene;
@@ -280,7 +300,7 @@ static void a_fault_that_slept_names_its_file(void **state)
 	scene_open_at_loop(&scene, 9000);
 	scene.window.mappings = &file;
 	scene.window.mapping_count = 1;
-	scene_add(&scene, 1999, TAILOR_EVENT_PAGE_FAULT, LOOP)->arg[0] = 0x8000;
+	scene_add(&scene, 1700, TAILOR_EVENT_PAGE_FAULT, LOOP)->arg[0] = 0x8000;
 	sleeps_in(&scene, 2000, LOOP, TAILOR_TASK_UNINTERRUPTIBLE, TAILOR_CALL_NONE);
 	wakes(&scene, 7000, LOOP, IDLE, 7005);
 	departure(&scene, 9000, LOOP);
@@ -434,6 +454,7 @@ int main(void)
 		cmocka_unit_test(who_is_out_of_quota_is_neither_preempted_nor_in_the_run_queue),
 		cmocka_unit_test(an_idle_cpu_says_how_deep_it_slept),
 		cmocka_unit_test(a_cpu_that_stood_still_is_the_machines_and_a_wait_elsewhere_is_not),
+		cmocka_unit_test(a_pause_is_longer_by_what_the_vm_threads_cpu_stood_still),
 		cmocka_unit_test(interrupts_are_cut_out_of_the_time_on_a_cpu),
 		cmocka_unit_test(a_storm_of_faults_is_one_cause_and_a_few_are_only_counted),
 		cmocka_unit_test(a_fault_that_slept_names_its_file),
