@@ -100,7 +100,7 @@ struct tailor_loss {
 /* One request as the proxy saw it. Owned by value. */
 struct tailor_request {
 	uint64_t id;
-	uint64_t begin_ns; /* first byte read from the client */
+	uint64_t begin_ns; /* first byte read from the client; in a timeline when it came, where the proxy was held up and that is known */
 	uint64_t end_ns;   /* last byte of the response accepted by the client's socket */
 	uint64_t wall_ns;  /* CLOCK_REALTIME at begin_ns, for people; 0 unknown */
 	uint16_t status;

@@ -53,6 +53,20 @@ static void cut_connect(struct correlation *correlation, uint64_t from_ns, uint6
 	worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, from_ns, to_ns, &story);
 }
 
+/* "of the response, bytes 2896..4343, sent 3 times again". `first`: sequence of its first byte. */
+static void add_retransmission(struct correlation *correlation, const struct resent *resent, const char *what, uint32_t first,
+                               uint64_t from_ns, uint64_t to_ns)
+{
+	struct tailor_span *span = span_list_add(&correlation->spans, from_ns, to_ns, TAILOR_CAUSE_RETRANSMISSION);
+	uint32_t offset = resent->sequence - first;
+
+	span_detail(span, "of the %s", what);
+	if (resent->bytes > 0 && (int32_t)offset >= 0)
+		span_detail(span, "of the %s, bytes %u..%u", what, offset, offset + resent->bytes - 1);
+	if (resent->times > 1)
+		span_detail_more(span, "sent %u times again", resent->times);
+}
+
 /* From the send to the moment from which on the request was with the server or on its way. Returns that moment. */
 static uint64_t cut_send(struct correlation *correlation, const struct wire *wire, uint64_t send_ns, uint64_t end_ns)
 {
@@ -67,8 +81,8 @@ static uint64_t cut_send(struct correlation *correlation, const struct wire *wir
 		return send_ns;
 	sent = clamp(wire->request_sent_ns, send_ns, limit);
 	worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, send_ns, sent, &story);
-	resent = clamp(wire->request_resent_ns, sent, limit);
-	span_detail(span_list_add(&correlation->spans, sent, resent, TAILOR_CAUSE_RETRANSMISSION), "of the request");
+	resent = clamp(wire->request_resent.time_ns, sent, limit);
+	add_retransmission(correlation, &wire->request_resent, "request", wire->request_sequence, sent, resent);
 	return resent;
 }
 
@@ -90,6 +104,19 @@ static struct path path_for(struct correlation *correlation, const struct tailor
 	};
 }
 
+static const char *why_unsent(const struct wire *wire)
+{
+	switch (wire->unsent) {
+	case TAILOR_UNSENT_NAGLE: return ", waiting for an ACK (Nagle)";
+	case TAILOR_UNSENT_CORK: return ", held back by TCP_CORK or MSG_MORE";
+	case TAILOR_UNSENT_WINDOW: return ", the proxy's receive window was full";
+	case TAILOR_UNSENT_CONGESTION: return ", the congestion window was full";
+	case TAILOR_UNSENT_OTHER: return ", held back by pacing, a queue or memory";
+	case TAILOR_UNSENT_NONE: break;
+	}
+	return wire->waited_for_ack ? ", waiting for an ACK (Nagle)" : "";
+}
+
 static void cut_buffered(struct correlation *correlation, const struct wire *wire, uint64_t from_ns, uint64_t to_ns)
 {
 	struct tailor_span *span = span_list_add(&correlation->spans, from_ns, to_ns, TAILOR_CAUSE_RESPONSE_BUFFERED);
@@ -97,8 +124,7 @@ static void cut_buffered(struct correlation *correlation, const struct wire *wir
 	span_thread(span, wire->last_write->pid, wire->last_write->tid,
 	            thread_name(correlation->window, wire->last_write->tid));
 	if (wire->buffered_bytes)
-		span_detail(span, "%llu bytes%s", (unsigned long long)wire->buffered_bytes,
-		            wire->waited_for_ack ? ", waiting for an ACK (Nagle)" : "");
+		span_detail(span, "%llu bytes%s", (unsigned long long)wire->buffered_bytes, why_unsent(wire));
 }
 
 /* From the server's last act to the last byte at the proxy. */
@@ -109,14 +135,13 @@ static void cut_response(struct correlation *correlation, const struct wire *wir
 	                                          .busy_detail = "it was at work already",
 	                                          .waiting = TAILOR_CAUSE_RESPONSE_TRANSIT};
 	uint64_t sent = clamp(wire->response_sent_ns, from_ns, to_ns);
-	uint64_t resent = clamp(wire->response_resent_ns, from_ns, to_ns);
+	uint64_t resent = clamp(wire->response_resent.time_ns, from_ns, to_ns);
 
 	if (sent < resent && sent > from_ns) {
 		cut_buffered(correlation, wire, from_ns, sent);
 		from_ns = sent;
 	}
-	span_detail(span_list_add(&correlation->spans, from_ns, resent, TAILOR_CAUSE_RETRANSMISSION),
-	            "of the response");
+	add_retransmission(correlation, &wire->response_resent, "response", (uint32_t)wire->first_write->arg[0], from_ns, resent);
 	from_ns = clamp(resent, from_ns, to_ns);
 	if (sent > from_ns)
 		cut_buffered(correlation, wire, from_ns, sent);

@@ -223,5 +223,5 @@ void cover_on_cpu(const struct path *path, const struct thread_events *thread, u
 		from_ns = stop;
 	}
 	cover_layer(path, thread, from_ns, to_ns, 0);
-	stalls_cut(path->stalls, path->spans, first, cpu);
+	stalls_cut(path->stalls, path->spans, first, cpu, 0);
 }

@@ -81,7 +81,7 @@ static void add_ready(struct path *path, const struct stretch *stretch, uint64_t
 	else
 		add_off_cpu(path, low, &span);
 	if (stretch->in)
-		stalls_cut(path->stalls, path->spans, first, stretch->in->cpu);
+		stalls_cut(path->stalls, path->spans, first, stretch->in->cpu, 0);
 }
 
 static void add_unknown(struct path *path, uint64_t low)
@@ -352,14 +352,20 @@ static void add_space(struct path *path, uint64_t low)
 /* Stopped by the JVM, until the VM Thread woke it. */
 static void add_safepoint(struct path *path, const struct stretch *stretch, uint64_t low)
 {
+	const struct thread_events *vm = thread_index_find(path->index, TAILOR_TASK_TID(stretch->wakeup->arg[0]));
 	struct tailor_span span = template_of(path, TAILOR_CAUSE_SAFEPOINT);
 	size_t first = path->spans->count;
+	struct stretch ran;
 
 	if (low >= path->now_ns)
 		return;
 	cover_safepoint(path->spans, path->pauses, path->server_pid, low, path->now_ns, &span);
-	/* The VM Thread did it on this CPU; what that stood still the pause was longer by. */
-	stalls_cut(path->stalls, path->spans, first, stretch->wakeup->cpu);
+	if (!vm)
+		return;
+	/* What the CPU stood still since the VM Thread has been on it, the pause was longer by. */
+	ran = schedule_before(path->index, &(struct cursor){vm, thread_entries_before(vm, stretch->wakeup_event), EXPECT_ON_CPU});
+	if (ran.state == STRETCH_ON_CPU)
+		stalls_cut(path->stalls, path->spans, first, stretch->wakeup->cpu, ran.start_ns);
 }
 
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */

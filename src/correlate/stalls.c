@@ -70,23 +70,23 @@ static const struct stall *stall_after(const struct stalls *stalls, unsigned int
 	return stalls->list + low;
 }
 
-static void cut(struct span_list *spans, size_t first, const struct stall *stall, uint64_t end_ns)
+static void cut(struct span_list *spans, size_t first, const struct stall *stall, uint64_t start_ns, uint64_t end_ns)
 {
 	char duration[32];
 
 	tailor_format_duration(duration, sizeof(duration), stall->end_ns - stall->start_ns);
-	span_list_split(spans, first, stall->start_ns, end_ns);
+	span_list_split(spans, first, start_ns, end_ns);
 	for (size_t i = first; i < spans->count; i++) {
 		struct tailor_span *span = &spans->spans[i];
 
-		if (!span_within(span, stall->start_ns, end_ns))
+		if (!span_within(span, start_ns, end_ns))
 			continue;
 		span->cause = TAILOR_CAUSE_MACHINE_STOPPED;
 		span_detail(span, "CPU %u answered no timer for %s", stall->cpu, duration);
 	}
 }
 
-void stalls_cut(const struct stalls *stalls, struct span_list *spans, size_t first, unsigned int cpu)
+void stalls_cut(const struct stalls *stalls, struct span_list *spans, size_t first, unsigned int cpu, uint64_t since_ns)
 {
 	const struct stall *end = stalls->list + stalls->count;
 	uint64_t from = UINT64_MAX, to = 0;
@@ -95,10 +95,11 @@ void stalls_cut(const struct stalls *stalls, struct span_list *spans, size_t fir
 		from = spans->spans[i].start_ns < from ? spans->spans[i].start_ns : from;
 		to = spans->spans[i].end_ns > to ? spans->spans[i].end_ns : to;
 	}
+	from = from > since_ns ? from : since_ns;
 	if (from >= to)
 		return;
 	for (const struct stall *stall = stall_after(stalls, cpu, from); stall < end && stall->cpu == cpu && stall->start_ns < to; stall++)
-		cut(spans, first, stall, stall->end_ns);
+		cut(spans, first, stall, stall->start_ns > since_ns ? stall->start_ns : since_ns, stall->end_ns);
 }
 
 void stalls_cut_wait(const struct stalls *stalls, struct span_list *spans, size_t first, const struct tailor_event *wakeup)
@@ -108,5 +109,5 @@ void stalls_cut_wait(const struct stalls *stalls, struct span_list *spans, size_
 
 	if (TAILOR_TASK_TID(wakeup->arg[0]) == 0 && stall < stalls->list + stalls->count && stall->cpu == wakeup->cpu &&
 	    stall->start_ns < wakeup->time_ns && stall->end_ns <= wakeup->time_ns + BACKLOG_NS)
-		cut(spans, first, stall, wakeup->time_ns);
+		cut(spans, first, stall, stall->start_ns, wakeup->time_ns);
 }

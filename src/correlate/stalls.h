@@ -21,8 +21,9 @@ struct stalls {
 int stalls_build(struct stalls *stalls, const struct tailor_window *window);
 void stalls_free(struct stalls *stalls);
 
-/* The spans from index `first` on ran on that CPU or waited for it: what it stood still of them is the machine's. */
-void stalls_cut(const struct stalls *stalls, struct span_list *spans, size_t first, unsigned int cpu);
+/* The spans from index `first` on ran on that CPU or waited for it, at least from since_ns on: what it stood still of them after that is
+ * the machine's. */
+void stalls_cut(const struct stalls *stalls, struct span_list *spans, size_t first, unsigned int cpu, uint64_t since_ns);
 
 /*
  * The spans from index `first` on are a wait that this wake-up ended. If an interrupt did, right after its CPU had stood

@@ -51,7 +51,9 @@ static const struct tailor_event *fault_before(const struct path *path, const st
 	if (position == NO_POSITION || position == 0 || thread->entries[position - 1].woke)
 		return NULL;
 	before = thread_entry_event(path->index, thread, position - 1);
-	return before->kind == TAILOR_EVENT_PAGE_FAULT && stretch->start_ns - before->time_ns <= FAULT_TO_SLEEP_NS ? before : NULL;
+	if (before->kind != TAILOR_EVENT_PAGE_FAULT)
+		return NULL;
+	return wait_call(stretch) == TAILOR_CALL_NONE || stretch->start_ns - before->time_ns <= FAULT_TO_SLEEP_NS ? before : NULL;
 }
 
 /* The class that the thread was about to load from what it read, or was loading. */

@@ -106,13 +106,13 @@ static void add_stretch(const struct work *work, const struct stretch *stretch, 
 	switch (stretch->state) {
 	case STRETCH_ON_CPU:
 		add_working(work, stretch, from_ns, to_ns);
-		stalls_cut(work->stalls, work->spans, first, stretch->cpu);
+		stalls_cut(work->stalls, work->spans, first, stretch->cpu, 0);
 		break;
 	case STRETCH_RUN_QUEUE:
 	case STRETCH_PREEMPTED:
 		add_ready(work, stretch, from_ns, to_ns);
 		if (stretch->in)
-			stalls_cut(work->stalls, work->spans, first, stretch->in->cpu);
+			stalls_cut(work->stalls, work->spans, first, stretch->in->cpu, 0);
 		break;
 	case STRETCH_BLOCKED: add_waiting(work, stretch, from_ns, to_ns); break;
 	case STRETCH_UNKNOWN:

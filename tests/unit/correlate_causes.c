@@ -1,172 +1,246 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What waits were for, by the calls that they were in, and what the machine, the JVM's probes and the client have to say. */
+/* Causes that the kernel's and the JVM's finer events tell: calls, safepoints, quotas, stops, stalls, faults, the client. */
 #include "scene.h"
 
-/* x86-64 */
-enum { CALL_PREAD = 17, CALL_RECVFROM = 45, CALL_FUTEX = 202, CALL_CLOCK_NANOSLEEP = 230, CALL_EPOLL_WAIT = 232 };
+#define CALL_READ 0
+#define CALL_PREAD 17
+#define CALL_SENDTO 44
+#define CALL_FUTEX 202
+#define CALL_NANOSLEEP 35
+#define CALL_EPOLL 232
 
-static struct tailor_event *leaves(struct scene *scene, uint64_t us, enum tailor_task_state state, uint16_t call)
+static void sleeps_in(struct scene *scene, uint64_t us, uint32_t tid, enum tailor_task_state state, unsigned int call)
 {
-	struct tailor_event *event = out(scene, us, LOOP, state, IDLE);
-
-	event->extra = TAILOR_SWITCH(state, call == TAILOR_CALL_NONE ? call : call + 1);
-	return event;
+	out(scene, us, tid, state, IDLE)->extra = TAILOR_SWITCH(state, call);
 }
 
-/* A request whose thread is off its CPU from 1100 until it is woken at 4100. */
-static void open_with_wait(struct scene *scene, enum tailor_task_state state, uint16_t call, uint32_t waker)
+static void with_text(struct tailor_event *event, const char *text)
 {
-	scene_open_at_loop(scene, 5000);
-	leaves(scene, 1100, state, call);
-	wakes(scene, 4100, LOOP, waker, 4105);
-	departure(scene, 5000, LOOP);
+	((struct tailor_window_event *)(void *)event)->text = text;
 }
 
-static void a_wait_is_what_its_system_call_waits_for(void **state)
+/* Begins at from, all have stopped at stopped, goes on at to. */
+static void safepoint(struct scene *scene, uint64_t from, uint64_t stopped, uint64_t to, const char *operation)
+{
+	scene_add(scene, from, TAILOR_EVENT_SAFEPOINT_BEGIN, VM_THREAD);
+	with_text(scene_add(scene, stopped, TAILOR_EVENT_VM_OPERATION_BEGIN, VM_THREAD), operation);
+	scene_add(scene, to - 1, TAILOR_EVENT_VM_OPERATION_END, VM_THREAD);
+	scene_add(scene, to, TAILOR_EVENT_SAFEPOINT_END, VM_THREAD);
+}
+
+static void the_system_call_tells_what_a_wait_was_for(void **state)
 {
 	static const struct {
 		enum tailor_task_state state;
-		uint16_t call;
+		unsigned int call;
 		uint32_t waker;
 		enum tailor_cause cause;
 		const char *detail;
 	} cases[] = {
-		{TAILOR_TASK_SLEEPING, CALL_FUTEX, IDLE, TAILOR_CAUSE_BLOCKED_SLEEP, "in futex, until the time of a wait was over"},
-		{TAILOR_TASK_SLEEPING, CALL_FUTEX, STRANGER, TAILOR_CAUSE_BLOCKED_LOCK, "in futex; a lock or monitor; ended by some-task (pid 900)"},
-		{TAILOR_TASK_SLEEPING, CALL_CLOCK_NANOSLEEP, IDLE, TAILOR_CAUSE_BLOCKED_SLEEP, "in clock_nanosleep"},
-		{TAILOR_TASK_SLEEPING, CALL_EPOLL_WAIT, IDLE, TAILOR_CAUSE_BLOCKED_NETWORK, "in epoll_wait"},
-		{TAILOR_TASK_SLEEPING, CALL_RECVFROM, IDLE, TAILOR_CAUSE_BLOCKED_NETWORK, "in recvfrom"},
-		{TAILOR_TASK_UNINTERRUPTIBLE, CALL_PREAD, IDLE, TAILOR_CAUSE_BLOCKED_IO, "in pread64"},
-		{TAILOR_TASK_UNINTERRUPTIBLE, TAILOR_CALL_NONE, IDLE, TAILOR_CAUSE_PAGE_FAULT_MAJOR, ""},
-		{TAILOR_TASK_UNINTERRUPTIBLE, TAILOR_CALL_NONE, HOLDER, TAILOR_CAUSE_BLOCKED_LOCK, "another thread changed the memory map"},
-		{TAILOR_TASK_STOPPED, CALL_FUTEX, IDLE, TAILOR_CAUSE_STOPPED, ""},
+		{TAILOR_TASK_SLEEPING, CALL_FUTEX + 1, IDLE, TAILOR_CAUSE_BLOCKED_SLEEP, "in futex, until the time of a wait was over"},
+		{TAILOR_TASK_SLEEPING, CALL_FUTEX + 1, STRANGER, TAILOR_CAUSE_BLOCKED_LOCK, "a lock or monitor; ended by some-task"},
+		{TAILOR_TASK_SLEEPING, CALL_NANOSLEEP + 1, IDLE, TAILOR_CAUSE_BLOCKED_SLEEP, "in nanosleep"},
+		{TAILOR_TASK_SLEEPING, CALL_EPOLL + 1, IDLE, TAILOR_CAUSE_BLOCKED_NETWORK, "in epoll_wait, for other bytes or a time-out"},
+		{TAILOR_TASK_SLEEPING, CALL_READ + 1, IDLE, TAILOR_CAUSE_BLOCKED_NETWORK, "in read; ended by an interrupt"},
+		{TAILOR_TASK_SLEEPING, CALL_READ + 1, STRANGER, TAILOR_CAUSE_BLOCKED_NETWORK, "in read; ended by some-task (pid 900)"},
+		{TAILOR_TASK_UNINTERRUPTIBLE, CALL_PREAD + 1, IDLE, TAILOR_CAUSE_BLOCKED_IO, "in pread64"},
+		{TAILOR_TASK_UNINTERRUPTIBLE, TAILOR_CALL_NONE, IDLE, TAILOR_CAUSE_PAGE_FAULT_MAJOR, "ended by an interrupt"},
+		{TAILOR_TASK_UNINTERRUPTIBLE, TAILOR_CALL_NONE, HOLDER, TAILOR_CAUSE_BLOCKED_LOCK, "memory map; ended by holder"},
+		{TAILOR_TASK_UNINTERRUPTIBLE, 999 + 1, IDLE, TAILOR_CAUSE_BLOCKED_IO, "in system call 999"},
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct scene scene;
 
-		open_with_wait(&scene, cases[i].state, cases[i].call, cases[i].waker);
+		scene_open_at_loop(&scene, 5000);
+		sleeps_in(&scene, 1100, LOOP, cases[i].state, cases[i].call);
+		/* A collection meanwhile does not make the wait longer. */
+		collects(&scene, SERVER, 2000, 2500, "Copy\tAllocation Failure");
+		wakes(&scene, 4100, LOOP, cases[i].waker, 4105);
+		departure(&scene, 5000, LOOP);
 		explain(&scene);
 		assert_took(&scene, cases[i].cause, 3000);
 		assert_detail(&scene, cases[i].cause, cases[i].detail);
+		assert_took(&scene, TAILOR_CAUSE_GC, 0);
+		assert_int_equal(scene.timeline.dominant, cases[i].cause);
 		scene_close(&scene);
 	}
 }
 
-static void a_major_fault_names_its_file(void **state)
-{
-	static const struct tailor_window_mapping mappings[] = {{SERVER, 0x1000, 0x2000, "libc.so.6"}, {SERVER, 0x7000, 0x9000, "index/_1.cfs"}};
-	struct scene scene;
-
-	(void)state;
-	open_with_wait(&scene, TAILOR_TASK_UNINTERRUPTIBLE, TAILOR_CALL_NONE, IDLE);
-	scene_add(&scene, 1099, TAILOR_EVENT_PAGE_FAULT, LOOP)->arg[0] = 0x8123;
-	scene.window.mappings = mappings;
-	scene.window.mapping_count = 2;
-	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_PAGE_FAULT_MAJOR, 3000);
-	assert_detail(&scene, TAILOR_CAUSE_PAGE_FAULT_MAJOR, "index/_1.cfs at 8123");
-	scene_close(&scene);
-}
-
-static void a_collection_during_a_wait_for_the_network_did_not_prolong_it(void **state)
+static void a_lock_says_that_it_is_one(void **state)
 {
 	struct scene scene;
 
 	(void)state;
-	open_with_wait(&scene, TAILOR_TASK_SLEEPING, CALL_RECVFROM, IDLE);
-	collects(&scene, SERVER, 2000, 2500, "Copy\tAllocation Failure");
+	scene_open_at_loop(&scene, 2000);
+	in(&scene, 900, HOLDER, IDLE);
+	sleeps_in(&scene, 1100, LOOP, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
+	wake(&scene, 1800, LOOP, HOLDER)->request = OTHER;
+	in(&scene, 1810, LOOP, HOLDER);
+	departure(&scene, 2000, LOOP);
 	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_BLOCKED_NETWORK, 3000);
-	assert_took(&scene, TAILOR_CAUSE_GC, 0);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_LOCK, 700);
+	assert_detail(&scene, TAILOR_CAUSE_BLOCKED_LOCK, "loop waited for it (lock or monitor); it served request 00000000000000b2");
 	scene_close(&scene);
 }
 
-static void who_has_no_quota_left_is_throttled_whether_it_ran_or_was_woken(void **state)
+static void the_time_to_safepoint_and_the_operation_are_told_apart(void **state)
 {
 	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 50000);
+	safepoint(&scene, 2000, 30000, 40000, "PrintThreads");
+	sleeps(&scene, 2010, LOOP);
+	wakes(&scene, 39999, LOOP, VM_THREAD, 40005);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 30000 - 2010);
+	assert_detail(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, "until the other threads had stopped, too, for PrintThreads");
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 39999 - 30000);
+	assert_detail(&scene, TAILOR_CAUSE_SAFEPOINT, "PrintThreads, a thread dump");
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_TIME_TO_SAFEPOINT);
+	scene_close(&scene);
+
+	/* The collector's part of a safepoint stays the collector's. */
+	scene_open_at_loop(&scene, 50000);
+	safepoint(&scene, 2000, 2100, 40000, "G1CollectForAllocation");
+	collects(&scene, SERVER, 2110, 39000, "G1 Young Generation\tG1 Evacuation Pause");
+	sleeps(&scene, 2010, LOOP);
+	wakes(&scene, 39999, LOOP, VM_THREAD, 40005);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 90);
+	assert_took(&scene, TAILOR_CAUSE_GC, 39000 - 2110);
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 10 + 999);
+	scene_close(&scene);
+
+	/* Without an agent the operation's name says that it collected. */
+	scene_open_at_loop(&scene, 50000);
+	scene.window.missing = TAILOR_MISSING_AGENT;
+	safepoint(&scene, 2000, 2100, 40000, "G1CollectForAllocation");
+	sleeps(&scene, 2010, LOOP);
+	wakes(&scene, 39999, LOOP, VM_THREAD, 40005);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_GC, 39999 - 2100);
+	assert_detail(&scene, TAILOR_CAUSE_GC, "G1CollectForAllocation");
+	scene_close(&scene);
+}
+
+static void the_jvms_own_count_tells_the_time_to_safepoint_without_probes(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 50000);
+	sleeps(&scene, 1500, LOOP);
+	collects(&scene, SERVER, 10000, 44000, "Copy\tAllocation Failure");
+	for (size_t i = 0; i < scene.window.event_count; i++) {
+		if (scene.events[i].event.kind == TAILOR_EVENT_GC_START)
+			scene.events[i].event.arg[1] = US(3000);
+	}
+	wakes(&scene, 44390, LOOP, VM_THREAD, 44400);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 3000);
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, (7000 - 1500) + 390);
+	assert_took(&scene, TAILOR_CAUSE_GC, 34000);
+	scene_close(&scene);
+}
+
+static void who_is_out_of_quota_is_neither_preempted_nor_in_the_run_queue(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 9000);
+	out(&scene, 1100, LOOP, TAILOR_TASK_THROTTLED, IDLE);
+	in(&scene, 4100, LOOP, IDLE);
+	sleeps(&scene, 5000, LOOP);
+	wake(&scene, 6000, LOOP, STRANGER)->extra = TAILOR_WAKEUP_THROTTLED;
+	in(&scene, 8000, LOOP, IDLE);
+	departure(&scene, 9000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_THROTTLED, 3000 + 2000);
+	assert_took(&scene, TAILOR_CAUSE_PREEMPTED, 0);
+	assert_took(&scene, TAILOR_CAUSE_RUN_QUEUE, 4);
+	scene_close(&scene);
+}
+
+static void an_idle_cpu_says_how_deep_it_slept(void **state)
+{
+	struct scene scene;
+	struct tailor_event *event;
 
 	(void)state;
 	scene_open_at_loop(&scene, 5000);
-	leaves(&scene, 1100, TAILOR_TASK_THROTTLED, TAILOR_CALL_NONE);
-	in(&scene, 2100, LOOP, STRANGER);
-	leaves(&scene, 2200, TAILOR_TASK_SLEEPING, CALL_RECVFROM);
-	wake(&scene, 2300, LOOP, IDLE)->extra = TAILOR_WAKEUP_THROTTLED;
-	in(&scene, 4300, LOOP, STRANGER);
+	sleeps(&scene, 2000, LOOP);
+	wake(&scene, 3000, LOOP, STRANGER);
+	event = in(&scene, 3140, LOOP, IDLE);
+	event->arg[1] = US(3130);
+	event->arg[2] = 2 + 1;
 	departure(&scene, 5000, LOOP);
 	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_THROTTLED, 1000 + 2000);
-	assert_took(&scene, TAILOR_CAUSE_BLOCKED_NETWORK, 100);
-	assert_took(&scene, TAILOR_CAUSE_PREEMPTED, 0);
+	assert_detail(&scene, TAILOR_CAUSE_RUN_QUEUE, "CPU 1 was idle in state 2 and needed 130 us to wake up");
 	scene_close(&scene);
 }
 
-static void an_idle_cpu_tells_how_deep_it_slept(void **state)
-{
-	struct scene scene;
-	struct tailor_event *got;
-
-	(void)state;
-	scene_open(&scene, 2000);
-	proxy_story(&scene, 2000, LOOP);
-	sleeps(&scene, 500, LOOP);
-	wake(&scene, 1012, LOOP, PROXY);
-	got = in(&scene, 1212, LOOP, IDLE);
-	got->arg[1] = US(1210);
-	got->arg[2] = 2 + 1;
-	receives(&scene, 1220, LOOP, REQUEST);
-	departure(&scene, 2000, LOOP);
-	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_RUN_QUEUE, 200);
-	assert_detail(&scene, TAILOR_CAUSE_RUN_QUEUE, "CPU 1 was idle in state 2 and needed 198 us to wake up");
-	scene_close(&scene);
-}
-
-static void a_cpu_that_answered_no_timer_stood_still_for_who_ran_or_waited_there(void **state)
+static void a_cpu_that_stood_still_is_the_machines_and_a_wait_elsewhere_is_not(void **state)
 {
 	struct scene scene;
 
 	(void)state;
-	scene_open_at_loop(&scene, 60000);
-	scene_add(&scene, 1500, TAILOR_EVENT_NONE, STRANGER)->cpu = 2; /* another CPU went on */
-	scene_add(&scene, 45000, TAILOR_EVENT_CPU_STALL, STRANGER)->arg[0] = US(5000);
-	departure(&scene, 60000, LOOP);
+	scene_open_at_loop(&scene, 90000);
+	scene_add(&scene, 42000, TAILOR_EVENT_CPU_STALL, IDLE)->arg[0] = US(2000);
+	departure(&scene, 90000, LOOP);
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_MACHINE_STOPPED, 40000);
-	assert_detail(&scene, TAILOR_CAUSE_MACHINE_STOPPED, "CPU 1 answered no timer");
-	assert_took(&scene, TAILOR_CAUSE_ON_CPU, 59975 - 1016 - 40000);
-	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_MACHINE_STOPPED);
+	assert_detail(&scene, TAILOR_CAUSE_MACHINE_STOPPED, "CPU 1 answered no timer for 40.0 ms");
 	scene_close(&scene);
-}
 
-static void a_stall_of_another_cpu_is_nothing_to_a_wait(void **state)
-{
-	struct scene scene;
-	struct tailor_event *stall;
-
-	(void)state;
-	open_with_wait(&scene, TAILOR_TASK_SLEEPING, CALL_RECVFROM, IDLE);
-	stall = scene_add(&scene, 3900, TAILOR_EVENT_CPU_STALL, STRANGER);
-	stall->arg[0] = US(1200);
-	stall->cpu = 3;
+	/* It waited for somebody else, who was not held up. */
+	scene_open_at_loop(&scene, 90000);
+	scene_add(&scene, 42000, TAILOR_EVENT_CPU_STALL, IDLE)->arg[0] = US(2000);
+	sleeps_in(&scene, 1500, LOOP, TAILOR_TASK_SLEEPING, CALL_READ + 1);
+	wakes(&scene, 80000, LOOP, IDLE, 80005);
+	departure(&scene, 90000, LOOP);
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_MACHINE_STOPPED, 0);
-	assert_took(&scene, TAILOR_CAUSE_BLOCKED_NETWORK, 3000);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_NETWORK, 80000 - 1500);
+	scene_close(&scene);
+
+	/* What would have ended the wait came, or had come, while that CPU stood still. */
+	scene_open_at_loop(&scene, 90000);
+	scene_add(&scene, 42000, TAILOR_EVENT_CPU_STALL, IDLE)->arg[0] = US(2000);
+	sleeps_in(&scene, 1500, LOOP, TAILOR_TASK_SLEEPING, CALL_NANOSLEEP + 1);
+	wakes(&scene, 42010, LOOP, IDLE, 42015);
+	departure(&scene, 90000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_MACHINE_STOPPED, 40010);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_SLEEP, 500);
 	scene_close(&scene);
 }
 
-static void a_wait_that_a_stall_held_up_was_the_machines_from_then_on(void **state)
+static void a_pause_is_longer_by_what_the_vm_threads_cpu_stood_still(void **state)
 {
 	struct scene scene;
 
 	(void)state;
-	open_with_wait(&scene, TAILOR_TASK_SLEEPING, CALL_RECVFROM, IDLE);
-	scene_add(&scene, 3900, TAILOR_EVENT_CPU_STALL, STRANGER)->arg[0] = US(1200);
-	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_MACHINE_STOPPED, 4100 - 1200);
-	assert_took(&scene, TAILOR_CAUSE_BLOCKED_NETWORK, 100);
-	scene_close(&scene);
+	for (int ran = 0; ran < 2; ran++) {
+		scene_open_at_loop(&scene, 90000);
+		in(&scene, ran ? 1800 : 60000, VM_THREAD, IDLE);
+		scene_add(&scene, 42000, TAILOR_EVENT_CPU_STALL, IDLE)->arg[0] = US(3000);
+		collects(&scene, SERVER, 2000, 69000, NULL);
+		sleeps(&scene, 1900, LOOP);
+		wakes(&scene, 69100, LOOP, VM_THREAD, 69105);
+		departure(&scene, 90000, LOOP);
+		explain(&scene);
+		assert_took(&scene, TAILOR_CAUSE_MACHINE_STOPPED, ran ? 39000 : 0);
+		assert_took(&scene, TAILOR_CAUSE_GC, ran ? 67000 - 39000 : 67000);
+		scene_close(&scene);
+	}
 }
 
 static void interrupts_are_cut_out_of_the_time_on_a_cpu(void **state)
@@ -177,210 +251,237 @@ static void interrupts_are_cut_out_of_the_time_on_a_cpu(void **state)
 	(void)state;
 	scene_open_at_loop(&scene, 5000);
 	event = scene_add(&scene, 3000, TAILOR_EVENT_INTERRUPT, LOOP);
+	event->arg[0] = US(400);
 	event->extra = TAILOR_INTERRUPT(1, 3);
-	event->arg[0] = US(800);
 	departure(&scene, 5000, LOOP);
 	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_INTERRUPTS, 800);
-	assert_took(&scene, TAILOR_CAUSE_ON_CPU, 4975 - 1016 - 800);
+	assert_took(&scene, TAILOR_CAUSE_INTERRUPTS, 400);
 	assert_detail(&scene, TAILOR_CAUSE_INTERRUPTS, "softirq NET_RX");
 	scene_close(&scene);
 }
 
-static void faults_in_a_row(struct scene *scene, uint64_t from_us, uint64_t to_us, uint64_t inside_us, uint32_t count)
+static void faults(struct scene *scene, uint64_t from, uint64_t to, uint32_t count, uint64_t us)
 {
-	struct tailor_event *event = scene_add(scene, to_us, TAILOR_EVENT_PAGE_FAULTS, LOOP);
+	struct tailor_event *event = scene_add(scene, to, TAILOR_EVENT_PAGE_FAULTS, LOOP);
 
-	event->arg[0] = US(from_us);
-	event->arg[1] = US(inside_us);
-	event->arg[2] = 0x7f0000;
 	event->extra = count;
+	event->arg[0] = US(from);
+	event->arg[1] = US(us);
+	event->arg[2] = 0x7f1200000000;
 }
 
-static void a_storm_of_faults_is_one_story_and_few_faults_are_none(void **state)
+static void a_storm_of_faults_is_one_cause_and_a_few_are_only_counted(void **state)
 {
+	static const struct tailor_window_mapping heap = {200, 0x7f1200000000, 0x7f1300000000, ""};
 	struct scene scene;
 
 	(void)state;
-	scene_open_at_loop(&scene, 5000);
-	faults_in_a_row(&scene, 1500, 2500, 800, 1000);
-	faults_in_a_row(&scene, 2510, 3500, 700, 900);
-	faults_in_a_row(&scene, 4000, 4100, 10, 12);
-	departure(&scene, 5000, LOOP);
+	scene_open_at_loop(&scene, 9000);
+	scene.window.mappings = &heap;
+	scene.window.mapping_count = 1;
+	for (uint64_t at = 2000; at < 7000; at += 1000)
+		faults(&scene, at, at + 990, 1000, 800);
+	faults(&scene, 7500, 8000, 10, 20);
+	departure(&scene, 9000, LOOP);
 	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_PAGE_FAULT_MINOR, 2000);
-	assert_detail(&scene, TAILOR_CAUSE_PAGE_FAULT_MINOR, "1900 faults in 2.00 ms, 1.50 ms of it in the kernel, at 7f0000");
+	assert_took(&scene, TAILOR_CAUSE_PAGE_FAULT_MINOR, 4990);
+	assert_detail(&scene, TAILOR_CAUSE_PAGE_FAULT_MINOR, "5000 faults in 4.99 ms, 4.00 ms of it in the kernel, at 7f1200000000, memory");
+	assert_detail(&scene, TAILOR_CAUSE_ON_CPU, "10 page faults, 20.0 us of it in the kernel");
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_PAGE_FAULT_MINOR);
 	scene_close(&scene);
 }
 
-static void safepoint(struct scene *scene, uint64_t begin_us, uint64_t stopped_us, uint64_t end_us, const char *operation)
+static void a_fault_that_slept_names_its_file(void **state)
 {
+	static const struct tailor_window_mapping file = {200, 0x7000, 0x9000, "index/_0.cfs"};
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 9000);
+	scene.window.mappings = &file;
+	scene.window.mapping_count = 1;
+	scene_add(&scene, 1700, TAILOR_EVENT_PAGE_FAULT, LOOP)->arg[0] = 0x8000;
+	sleeps_in(&scene, 2000, LOOP, TAILOR_TASK_UNINTERRUPTIBLE, TAILOR_CALL_NONE);
+	wakes(&scene, 7000, LOOP, IDLE, 7005);
+	departure(&scene, 9000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_PAGE_FAULT_MAJOR, 5000);
+	assert_detail(&scene, TAILOR_CAUSE_PAGE_FAULT_MAJOR, "index/_0.cfs at 8000; ended by an interrupt");
+	scene_close(&scene);
+}
+
+static void reading_a_class_from_a_slow_disk_is_class_loading(void **state)
+{
+	struct scene scene;
 	struct tailor_event *event;
 
-	scene_add(scene, begin_us, TAILOR_EVENT_SAFEPOINT_BEGIN, VM_THREAD);
-	event = scene_add(scene, stopped_us, TAILOR_EVENT_VM_OPERATION_BEGIN, VM_THREAD);
-	((struct tailor_window_event *)(void *)event)->text = operation;
-	scene_add(scene, end_us - 2, TAILOR_EVENT_VM_OPERATION_END, VM_THREAD);
-	scene_add(scene, end_us, TAILOR_EVENT_SAFEPOINT_END, VM_THREAD);
+	(void)state;
+	scene_open_at_loop(&scene, 9000);
+	sleeps_in(&scene, 2000, LOOP, TAILOR_TASK_UNINTERRUPTIBLE, CALL_READ + 1);
+	wakes(&scene, 7000, LOOP, IDLE, 7005);
+	event = scene_add(&scene, 7200, TAILOR_EVENT_CLASS_LOAD, LOOP);
+	event->arg[0] = US(100);
+	with_text(event, "org.example.Slow");
+	departure(&scene, 9000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_CLASS_LOADING, 5100);
+	assert_detail(&scene, TAILOR_CAUSE_CLASS_LOADING, "reading org.example.Slow; in read; ended by an interrupt");
+	scene_close(&scene);
 }
 
-static void a_safepoint_tells_how_long_it_took_to_stop_and_what_for(void **state)
+static void a_stopped_server_and_a_stopped_proxy_are_told_apart(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 9000);
+	out(&scene, 2000, LOOP, TAILOR_TASK_STOPPED, IDLE);
+	wakes(&scene, 7000, LOOP, STRANGER, 7005);
+	departure(&scene, 9000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_STOPPED, 5000);
+	scene_close(&scene);
+
+	scene_open(&scene, 9000);
+	request_leaves(&scene, 1010);
+	in(&scene, 995, PROXY, IDLE);
+	out(&scene, 1015, PROXY, TAILOR_TASK_STOPPED, IDLE);
+	arrival(&scene, LOOP);
+	departure(&scene, 2000, LOOP);
+	wakes(&scene, 8976, PROXY, STRANGER, 8980);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_PROXY_STOPPED, 8976 - 1975);
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_PROXY_STOPPED);
+	scene_close(&scene);
+}
+
+static void a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came(void **state)
 {
 	struct scene scene;
 
 	(void)state;
 	scene_open_at_loop(&scene, 50000);
-	leaves(&scene, 1100, TAILOR_TASK_SLEEPING, CALL_FUTEX);
-	safepoint(&scene, 1050, 21100, 40000, "PrintThreads");
-	wakes(&scene, 40010, LOOP, VM_THREAD, 40020);
+	scene.window.record.request.begin_ns = US(1000);
+	scene.window.record.request.wall_ns = US(900000);
+	scene.window.record.late_from_ns = US(400);
+	scene.window.record.client_port = 5555;
+	out(&scene, 300, PROXY, TAILOR_TASK_STOPPED, IDLE);
+	wake(&scene, 990, PROXY, STRANGER);
+	scene_add(&scene, 350, TAILOR_EVENT_ARRIVAL, PROXY)->extra = TAILOR_PORTS(8000, 5555);
+	scene_add(&scene, 500, TAILOR_EVENT_ARRIVAL, PROXY)->extra = TAILOR_PORTS(8000, 5555);
+	scene_add(&scene, 450, TAILOR_EVENT_ARRIVAL, PROXY)->extra = TAILOR_PORTS(8000, 5556);
 	departure(&scene, 50000, LOOP);
 	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 20000);
-	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 40010 - 21100);
-	assert_detail(&scene, TAILOR_CAUSE_SAFEPOINT, "PrintThreads, a thread dump");
-	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_TIME_TO_SAFEPOINT);
+	assert_int_equal(scene.timeline.request.begin_ns, US(500));
+	assert_int_equal(scene.timeline.request.wall_ns, US(899500));
+	assert_took(&scene, TAILOR_CAUSE_PROXY_STOPPED, 490);
 	scene_close(&scene);
 }
 
-static void a_collection_in_a_safepoint_stays_the_collectors(void **state)
+static void what_waits_while_the_client_takes_nothing_waits_for_the_client(void **state)
 {
 	struct scene scene;
 
 	(void)state;
-	scene_open_at_loop(&scene, 50000);
-	leaves(&scene, 1100, TAILOR_TASK_SLEEPING, CALL_FUTEX);
-	safepoint(&scene, 1050, 1150, 44380, "GenCollectForAllocation");
-	collects(&scene, SERVER, 1160, 44350, "Copy\tAllocation Failure");
-	wakes(&scene, 44390, LOOP, VM_THREAD, 44400);
-	departure(&scene, 50000, LOOP);
+	scene_open_at_loop(&scene, 90000);
+	scene.window.record.reply_begin_ns = US(2000);
+	scene.window.record.attempt[0].response_begin_ns = US(1900);
+	scene.window.record.request.response_bytes = 5000000;
+	scene.window.record.client_waits = 1;
+	scene.window.record.client_wait[0] =
+	        (struct tailor_client_wait){.start_ns = US(3000), .end_ns = US(43000), .bytes = 65536, .window_us = 38000};
+	writes(&scene, 1800, LOOP, REQUEST, 8000, 1000);
+	sleeps_in(&scene, 2500, LOOP, TAILOR_TASK_SLEEPING, CALL_SENDTO + 1);
+	wakes(&scene, 44000, LOOP, IDLE, 44005);
+	departure(&scene, 90000, LOOP);
 	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 50);
-	assert_took(&scene, TAILOR_CAUSE_GC, 44350 - 1160);
-	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 10 + 40);
+	assert_took(&scene, TAILOR_CAUSE_SLOW_CLIENT, 40000);
+	assert_detail(&scene, TAILOR_CAUSE_SLOW_CLIENT, "the client's window was closed for 38.0 ms of 40.0 ms; 65536 bytes waited");
+	assert_took(&scene, TAILOR_CAUSE_RESPONSE_TRANSIT, 500 + 1000 + 5);
 	scene_close(&scene);
 }
 
-static void what_the_client_did_not_read_the_server_waited_for_in_vain(void **state)
+static void tcp_says_why_it_kept_the_response(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 41200);
+	socket_event(&scene, 1120, TAILOR_EVENT_SYSCALL_WRITE, LOOP, 0, 9120, 4000, REQUEST)->arg[2] = TAILOR_UNSENT(TAILOR_UNSENT_CORK, 4000);
+	transmits(&scene, 41175, 9120, 4000);
+	explain(&scene);
+	assert_detail(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED, "4000 bytes, held back by TCP_CORK or MSG_MORE");
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_RESPONSE_BUFFERED);
+	scene_close(&scene);
+}
+
+static void losses_take_certainty_and_completeness(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	/* The wait is told by its two ends, and what happened in between is not known. */
+	scene_open_at_loop(&scene, 11000);
+	sleeps_in(&scene, 1500, LOOP, TAILOR_TASK_SLEEPING, CALL_NANOSLEEP + 1);
+	wakes(&scene, 9500, LOOP, IDLE, 9505);
+	departure(&scene, 11000, LOOP);
+	loses(&scene, "cpu0", 2000, 8000, 5);
+	loses(&scene, "jvm:b", 1000, 11000, 5);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, 6000);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_SLEEP, 2000);
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_UNEXPLAINED);
+	assert_int_equal(scene.timeline.complete, 400);
+	scene_close(&scene);
+
+	loses(&scene, "jvm:a", 7000, 9000, 5);
+	explain(&scene);
+	assert_int_equal(scene.timeline.complete, 300);
+	scene_close(&scene);
+	scene.window.loss_count = 0;
+	explain(&scene);
+	assert_int_equal(scene.timeline.complete, 1000);
+	scene_close(&scene);
+}
+
+static void a_server_that_waits_for_room_in_poll_waits_for_the_client(void **state)
 {
 	struct scene scene;
 	struct tailor_record *record = &scene.window.record;
 
 	(void)state;
-	open_with_wait(&scene, TAILOR_TASK_SLEEPING, CALL_EPOLL_WAIT, IDLE);
+	scene_open_at_loop(&scene, 5000);
+	out(&scene, 1100, LOOP, TAILOR_TASK_SLEEPING, IDLE)->extra = TAILOR_SWITCH(TAILOR_TASK_SLEEPING, 7 + 1);
+	wakes(&scene, 4100, LOOP, IDLE, 4105);
+	departure(&scene, 5000, LOOP);
 	record->client_waits = 1;
 	record->client_wait[0] = (struct tailor_client_wait){.start_ns = US(1200), .end_ns = US(4000), .bytes = 65536, .window_us = 2700};
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_SLOW_CLIENT, 2800);
-	assert_detail(&scene, TAILOR_CAUSE_SLOW_CLIENT, "the client's window was closed for 2.70 ms of 2.80 ms; 65536 bytes waited");
 	assert_took(&scene, TAILOR_CAUSE_BLOCKED_NETWORK, 200);
-	scene_close(&scene);
-}
-
-static void a_request_that_came_while_the_proxy_was_stopped_began_then(void **state)
-{
-	struct scene scene;
-	struct tailor_record *record = &scene.window.record;
-	struct tailor_event *event;
-
-	(void)state;
-	scene_open(&scene, 2000);
-	record->request.wall_ns = US(9000000);
-	record->late_from_ns = US(400);
-	record->client_port = 55555;
-	request_leaves(&scene, 1010);
-	out(&scene, 300, PROXY, TAILOR_TASK_STOPPED, IDLE);
-	event = scene_add(&scene, 600, TAILOR_EVENT_ARRIVAL, STRANGER);
-	event->extra = TAILOR_PORTS(8000, 55555);
-	event->pid = PROXY;
-	wakes(&scene, 990, PROXY, IDLE, 995);
-	sleeps(&scene, 1015, PROXY);
-	wakes(&scene, 1980, PROXY, LOOP, 1985);
-	arrival(&scene, LOOP);
-	departure(&scene, 2000, LOOP);
-	explain(&scene);
-	assert_int_equal(scene.timeline.request.begin_ns, US(600));
-	assert_int_equal(scene.timeline.request.wall_ns, US(9000000 - 400));
-	assert_took(&scene, TAILOR_CAUSE_PROXY_STOPPED, 390);
-	scene_close(&scene);
-}
-
-static void an_arrival_at_another_port_or_before_the_lateness_is_somebody_elses(void **state)
-{
-	struct scene scene;
-	struct tailor_event *event;
-
-	(void)state;
-	scene_open_at_loop(&scene, 2000);
-	scene.window.record.late_from_ns = US(400);
-	scene.window.record.client_port = 55555;
-	event = scene_add(&scene, 600, TAILOR_EVENT_ARRIVAL, STRANGER);
-	event->extra = TAILOR_PORTS(8000, 44444);
-	event->pid = PROXY;
-	event = scene_add(&scene, 300, TAILOR_EVENT_ARRIVAL, STRANGER);
-	event->extra = TAILOR_PORTS(8000, 55555);
-	event->pid = PROXY;
-	departure(&scene, 2000, LOOP);
-	explain(&scene);
-	assert_int_equal(scene.timeline.request.begin_ns, US(1000));
-	scene_close(&scene);
-}
-
-static void what_was_lost_makes_a_timeline_incomplete_and_a_wait_doubtful(void **state)
-{
-	struct scene scene;
-
-	(void)state;
-	open_with_wait(&scene, TAILOR_TASK_SLEEPING, CALL_RECVFROM, IDLE);
-	loses(&scene, "cpu2", 2000, 3000, 77);
-	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, 1000);
-	assert_took(&scene, TAILOR_CAUSE_BLOCKED_NETWORK, 2000);
-	assert_int_equal(scene.timeline.complete, 750);
-	scene_close(&scene);
-}
-
-static void a_server_that_was_stopped_is_told_from_a_proxy_that_was(void **state)
-{
-	struct scene scene;
-
-	(void)state;
-	scene_open(&scene, 50000);
-	request_leaves(&scene, 1010);
-	in(&scene, 995, PROXY, IDLE);
-	sleeps(&scene, 1015, PROXY);
-	wake(&scene, 2980, PROXY, LOOP);
-	in(&scene, 2985, PROXY, IDLE);
-	out(&scene, 2986, PROXY, TAILOR_TASK_STOPPED, IDLE);
-	wakes(&scene, 49980, PROXY, STRANGER, 49985);
-	arrival(&scene, LOOP);
-	departure(&scene, 3000, LOOP);
-	explain(&scene);
-	assert_took(&scene, TAILOR_CAUSE_PROXY_STOPPED, 49980 - 2986);
-	assert_took(&scene, TAILOR_CAUSE_STOPPED, 0);
-	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_PROXY_STOPPED);
 	scene_close(&scene);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	        cmocka_unit_test(a_wait_is_what_its_system_call_waits_for),
-	        cmocka_unit_test(a_major_fault_names_its_file),
-	        cmocka_unit_test(a_collection_during_a_wait_for_the_network_did_not_prolong_it),
-	        cmocka_unit_test(who_has_no_quota_left_is_throttled_whether_it_ran_or_was_woken),
-	        cmocka_unit_test(an_idle_cpu_tells_how_deep_it_slept),
-	        cmocka_unit_test(a_cpu_that_answered_no_timer_stood_still_for_who_ran_or_waited_there),
-	        cmocka_unit_test(a_stall_of_another_cpu_is_nothing_to_a_wait),
-	        cmocka_unit_test(a_wait_that_a_stall_held_up_was_the_machines_from_then_on),
-	        cmocka_unit_test(interrupts_are_cut_out_of_the_time_on_a_cpu),
-	        cmocka_unit_test(a_storm_of_faults_is_one_story_and_few_faults_are_none),
-	        cmocka_unit_test(a_safepoint_tells_how_long_it_took_to_stop_and_what_for),
-	        cmocka_unit_test(a_collection_in_a_safepoint_stays_the_collectors),
-	        cmocka_unit_test(what_the_client_did_not_read_the_server_waited_for_in_vain),
-	        cmocka_unit_test(a_request_that_came_while_the_proxy_was_stopped_began_then),
-	        cmocka_unit_test(an_arrival_at_another_port_or_before_the_lateness_is_somebody_elses),
-	        cmocka_unit_test(what_was_lost_makes_a_timeline_incomplete_and_a_wait_doubtful),
-	        cmocka_unit_test(a_server_that_was_stopped_is_told_from_a_proxy_that_was),
+		cmocka_unit_test(the_system_call_tells_what_a_wait_was_for),
+		cmocka_unit_test(a_lock_says_that_it_is_one),
+		cmocka_unit_test(the_time_to_safepoint_and_the_operation_are_told_apart),
+		cmocka_unit_test(the_jvms_own_count_tells_the_time_to_safepoint_without_probes),
+		cmocka_unit_test(who_is_out_of_quota_is_neither_preempted_nor_in_the_run_queue),
+		cmocka_unit_test(an_idle_cpu_says_how_deep_it_slept),
+		cmocka_unit_test(a_cpu_that_stood_still_is_the_machines_and_a_wait_elsewhere_is_not),
+		cmocka_unit_test(a_pause_is_longer_by_what_the_vm_threads_cpu_stood_still),
+		cmocka_unit_test(interrupts_are_cut_out_of_the_time_on_a_cpu),
+		cmocka_unit_test(a_storm_of_faults_is_one_cause_and_a_few_are_only_counted),
+		cmocka_unit_test(a_fault_that_slept_names_its_file),
+		cmocka_unit_test(reading_a_class_from_a_slow_disk_is_class_loading),
+		cmocka_unit_test(a_stopped_server_and_a_stopped_proxy_are_told_apart),
+		cmocka_unit_test(a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came),
+		cmocka_unit_test(what_waits_while_the_client_takes_nothing_waits_for_the_client),
+		cmocka_unit_test(tcp_says_why_it_kept_the_response),
+		cmocka_unit_test(losses_take_certainty_and_completeness),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
