@@ -480,6 +480,7 @@ int main(void)
 		cmocka_unit_test(a_stopped_server_and_a_stopped_proxy_are_told_apart),
 		cmocka_unit_test(a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came),
 		cmocka_unit_test(what_waits_while_the_client_takes_nothing_waits_for_the_client),
+		cmocka_unit_test(a_server_that_waits_for_room_in_poll_waits_for_the_client),
 		cmocka_unit_test(tcp_says_why_it_kept_the_response),
 		cmocka_unit_test(losses_take_certainty_and_completeness),
 	};
