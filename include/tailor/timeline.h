@@ -55,7 +55,7 @@ enum tailor_join {
 	TAILOR_JOIN_NONE = 0,
 	TAILOR_JOIN_INFERRED = 1,
 	TAILOR_JOIN_CONFIRMED = 2, /* handed off by wake-ups, and the last thread wrote the response */
-	TAILOR_JOIN_CERTAIN = 3,   /* the same thread received and wrote */
+	TAILOR_JOIN_CERTAIN = 3,   /* the same thread (or virtual thread) received and wrote, or the application said who worked */
 };
 
 /* What can be missing from a timeline, as bits. Each is named in every timeline it is missing from. */

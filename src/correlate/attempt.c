@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "correlate/application.h"
 #include "correlate/client.h"
 #include "correlate/cover.h"
 #include "correlate/owner.h"
@@ -91,6 +92,7 @@ static struct path path_for(struct correlation *correlation, const struct tailor
 	return (struct path){
 	        .index = &correlation->index,
 	        .pauses = &correlation->pauses,
+	        .traffic = &correlation->traffic,
 	        .overlays = &correlation->overlays,
 	        .stalls = &correlation->stalls,
 	        .spans = &correlation->spans,
@@ -150,19 +152,111 @@ static void cut_response(struct correlation *correlation, const struct wire *wir
 		span_list_add(&correlation->spans, from_ns, to_ns, TAILOR_CAUSE_RESPONSE_TRANSIT);
 }
 
+/* Between those who are known to have worked for the request. */
+static void cut_between(struct correlation *correlation, uint32_t pid, uint64_t from_ns, uint64_t to_ns, const char *detail)
+{
+	struct tailor_span span = {.cause = TAILOR_CAUSE_SERVER};
+
+	span_detail(&span, "%s", detail);
+	if (from_ns < to_ns)
+		cover_off_cpu(&correlation->spans, &correlation->pauses, pid, from_ns, to_ns, &span);
+}
+
+/* What a walk that is only inferred said of [from_ns, ...) beside the application's word. */
+static void take_back(struct correlation *correlation, size_t first_span, uint64_t from_ns)
+{
+	for (size_t i = first_span; i < correlation->spans.count; i++) {
+		struct tailor_span *span = &correlation->spans.spans[i];
+
+		if (span->start_ns < from_ns)
+			continue;
+		switch (span->cause) {
+		case TAILOR_CAUSE_ON_CPU:
+		case TAILOR_CAUSE_PAGE_FAULT_MINOR:
+		case TAILOR_CAUSE_PAGE_FAULT_MAJOR:
+		case TAILOR_CAUSE_CLASS_LOADING:
+			span->cause = TAILOR_CAUSE_SERVER;
+			span_detail(span, "on a CPU, perhaps for this request: the application did not say");
+			break;
+		default: break;
+		}
+	}
+}
+
+/* It is known who worked for the request: first comes what was before, in the end what was after. */
+static void cut_told(struct correlation *correlation, const struct testimony *testimony, struct path path, const struct wire *wire,
+                     uint64_t done)
+{
+	const char *gap = testimony->by_application ? "between what the application says that it worked for this request"
+	                                            : "the virtual thread was parked, or no carrier was free";
+	uint64_t floor = path.floor_ns, at = done, until;
+	const struct told *told = testimony_before(testimony, at, &until);
+	uint64_t received = wire->first_receive->time_ns;
+	uint32_t first = testimony->first_event;
+	size_t before = correlation->spans.count;
+
+	correlation->join = TAILOR_JOIN_CERTAIN;
+	if (!told && testimony->by_application) {
+		path.floor_ns = until > floor ? until : floor;
+		path_walk(&path, wire->last_write->tid, wire->last_write_event, done);
+		if (path.inferred)
+			take_back(correlation, before, received);
+		path.floor_ns = floor;
+		at = path.now_ns > until ? path.now_ns : until;
+	}
+	while (at > floor) {
+		told = testimony_before(testimony, at, &until);
+		if (!told && until == 0)
+			break;
+		if (told)
+			path_cover(&path, told->tid, clamp(told->from_ns, floor, at), at);
+		else
+			cut_between(correlation, path.server_pid, clamp(until, floor, at), at, gap);
+		at = clamp(told ? told->from_ns : until, floor, at);
+	}
+	path = (struct path){.index = path.index, .pauses = path.pauses, .traffic = path.traffic, .overlays = path.overlays, .stalls = path.stalls, .spans = path.spans, .wire = wire,
+	                     .server_pid = path.server_pid, .proxy_pid = path.proxy_pid, .floor_ns = floor};
+	before = correlation->spans.count;
+	if (at > floor)
+		path_walk(&path, correlation->window->events[first].event.tid, first, at);
+	if (path.inferred)
+		take_back(correlation, before, received);
+}
+
+/* Who worked for it is not known, and what the kernel saw of the carriers would mislead. */
+static void cut_refused(struct correlation *correlation, struct path path, const struct wire *wire, uint64_t done)
+{
+	uint64_t from = clamp(wire->receive->time_ns, path.floor_ns, done);
+
+	correlation->join = TAILOR_JOIN_INFERRED;
+	cut_between(correlation, path.server_pid, from, done, "in virtual threads, whose mounts on their carriers are not known");
+	if (from > path.floor_ns)
+		path_walk(&path, wire->receive->tid, wire->receive_event, from);
+}
+
 /* The server's writes were seen: the critical path can be walked. */
 static void cut_seen(struct correlation *correlation, const struct tailor_attempt *attempt, const struct wire *wire,
                      uint64_t floor_ns, uint64_t end_ns)
 {
 	uint64_t done = wire->last_write->time_ns;
 	struct path path = path_for(correlation, attempt, wire, floor_ns);
+	struct testimony testimony;
 
 	/* The bytes left while the write was still going on: what it did after that delayed nobody. */
 	if (wire->response_sent_ns && wire->response_sent_ns < done)
 		done = wire->response_sent_ns;
 	done = clamp(done, floor_ns, end_ns);
-	path_walk(&path, wire->last_write->tid, wire->last_write_event, done);
-	correlation->join = owner_confidence(&path);
+	if (testimony_hear(&testimony, correlation->window, wire, path.server_pid) != 0)
+		correlation->spans.failed = 1;
+	switch (testimony.telling) {
+	case TELLING_WHO: cut_told(correlation, &testimony, path, wire, done); break;
+	case TELLING_REFUSED: cut_refused(correlation, path, wire, done); break;
+	case TELLING_NOTHING:
+		path_walk(&path, wire->last_write->tid, wire->last_write_event, done);
+		correlation->join = owner_confidence(&path);
+		break;
+	}
+	testimony_free(&testimony);
 	if (wire->first_receive && wire->last_write->time_ns > wire->first_receive->time_ns)
 		correlation->server_ns = wire->last_write->time_ns - wire->first_receive->time_ns;
 	cut_response(correlation, wire, done, end_ns);

@@ -7,6 +7,7 @@
 #include "correlate/overlays.h"
 #include "correlate/pauses.h"
 #include "correlate/spans.h"
+#include "correlate/traffic.h"
 #include "correlate/stalls.h"
 
 /* One call of tailor_correlate(). */
@@ -14,6 +15,7 @@ struct correlation {
 	const struct tailor_window *window;
 	struct thread_index index;
 	struct pauses pauses;
+	struct traffic traffic;
 	struct overlays overlays;
 	struct stalls stalls;
 	struct span_list spans;

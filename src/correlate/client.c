@@ -43,11 +43,18 @@ uint64_t client_doubt_from(const struct tailor_window *window)
 	return record->reply_begin_ns;
 }
 
-/* Spans in which bytes stood still between server and client, or in which nobody knows what happened. */
+/*
+ * Spans in which bytes stood still between server and client, in which the server waited, or of which nobody knows what happened: while
+ * bytes wait for the client, it is what the response waits for. A server's thread that waits for room waits in poll(2), or for
+ * the thread that does.
+ */
 static int may_be_the_clients(const struct tailor_span *span)
 {
 	switch (span->cause) {
 	case TAILOR_CAUSE_UNEXPLAINED:
+	case TAILOR_CAUSE_BLOCKED_NETWORK:
+	case TAILOR_CAUSE_BLOCKED_SLEEP:
+	case TAILOR_CAUSE_BLOCKED_LOCK:
 	case TAILOR_CAUSE_RESPONSE_BUFFERED:
 	case TAILOR_CAUSE_RESPONSE_TRANSIT:
 	case TAILOR_CAUSE_SERVER:

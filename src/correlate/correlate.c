@@ -192,6 +192,8 @@ int tailor_correlate(const struct tailor_window *window, struct tailor_timeline 
 	if (!error)
 		error = pauses_build(&correlation.pauses, window);
 	if (!error)
+		error = traffic_build(&correlation.traffic, &correlation.index);
+	if (!error)
 		error = overlays_build(&correlation.overlays, window);
 	if (!error)
 		error = stalls_build(&correlation.stalls, window);
@@ -203,6 +205,7 @@ int tailor_correlate(const struct tailor_window *window, struct tailor_timeline 
 	}
 	thread_index_free(&correlation.index);
 	pauses_free(&correlation.pauses);
+	traffic_free(&correlation.traffic);
 	overlays_free(&correlation.overlays);
 	stalls_free(&correlation.stalls);
 	free(correlation.spans.spans);

@@ -13,6 +13,7 @@ struct thread_entry {
 	uint32_t wakeup;     /* position of the thread's last own wake-up at or before this entry, or NO_POSITION */
 	uint32_t scheduling; /* the same for any event of its scheduling: wake-up, switch-in, switch-out */
 	uint32_t faults;     /* page faults of the thread up to and with this entry */
+	uint32_t others;     /* its receives and writes for other requests than the window's, in the same way */
 	uint8_t woke;        /* 1: the event is the wake-up of another thread by this one */
 };
 

@@ -13,6 +13,8 @@
 #define DELIVERY_NS 1000000
 /* How far a thread's single run is looked through. */
 #define RUN_ENTRIES 256
+/* A thread that bytes have woken reads them within this. Later it did something else first, and nobody knows for whom. */
+#define READ_NS 15000
 
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
@@ -90,18 +92,105 @@ static void add_unknown(struct path *path, uint64_t low)
 	add_off_cpu(path, low, &span);
 }
 
+/* From from_ns back to the receive nothing shows which thread worked for the request. Returns down to when it went. */
+static uint64_t lose_track(struct path *path, uint64_t from_ns)
+{
+	struct tailor_span span = {.cause = TAILOR_CAUSE_SERVER};
+
+	path->now_ns = from_ns;
+	path->returns_count = 0;
+	path->handed = 1;
+	path->inferred = 1;
+	span_detail(&span, "which thread worked for the request is not certain");
+	add_off_cpu(path, max_ns(path->receive_ns, path->floor_ns), &span);
+	return max_ns(path->receive_ns, path->floor_ns);
+}
+
+/*
+ * A thread on its CPU. The one that received the request stays with it until it receives or writes something else. For any
+ * other, of a pool, the kernel does not see when it puts one request's work down and takes up another's: while others were at
+ * the server it is not said for whom it worked.
+ */
+static void add_work(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
+	uint64_t end = path->now_ns, at = end;
+	int alone = 1, stayed = owner_stayed(path), lately = !stayed && owner_wrote_for_other(path);
+
+	span_detail(&span, "on a CPU, for this request or another that was there");
+	for (; end > low; end = at) {
+		at = low;
+		if (lately)
+			alone = 0;
+		else if (!stayed)
+			alone = traffic_alone(path->traffic, path->server_pid, path->index->window->record.request.id, low, end, &at);
+		path->now_ns = end;
+		if (alone)
+			cover_on_cpu(path, thread, at, end, stretch->cpu);
+		else
+			add_off_cpu(path, at, &span);
+	}
+}
+
+static void describe_other(struct tailor_span *span, const struct tailor_event *other)
+{
+	if (other->request)
+		span_detail(span, "behind request %016llx", (unsigned long long)other->request);
+	else
+		span_detail(span, "behind a request that did not come through the proxy");
+}
+
+/*
+ * The thread received or wrote for somebody else since it was woken. From then on it was at that one's work and then at this one's, and
+ * when it went over is not told.
+ */
+static uint64_t pass_other(struct path *path, const struct tailor_event *other, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+
+	describe_other(&span, other);
+	path->handed = 1;
+	add_off_cpu(path, max_ns(low, other->time_ns), &span);
+	if (low > other->time_ns)
+		return low;
+	/* A loop reads before it writes what it has been woken for: then the wake-up still tells for whom it was. */
+	return other->kind == TAILOR_EVENT_RECEIVE ? other->time_ns : lose_track(path, other->time_ns);
+}
+
+/* Before the receive: the thread was to read the request, or had not come to it yet. */
+static void add_before_receive(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+	uint64_t read = path->now_ns - low > READ_NS ? path->now_ns - READ_NS : low;
+
+	cover_on_cpu(path, path->cursor.thread, read, path->now_ns, stretch->cpu);
+	path->now_ns = read;
+	span_detail(&span, "in the socket; the thread was at work already");
+	add_off_cpu(path, low, &span);
+}
+
 /* Returns down to when it went: the worker may have taken the request from a queue without being woken. */
 static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	uint64_t finished_ns;
 	uint64_t other = owner_finished_other(path, low, &finished_ns);
+	const struct tailor_event *served = NULL;
 	struct tailor_span span;
 
-	if (!other) {
-		cover_on_cpu(path, path->cursor.thread, low, path->now_ns, stretch->cpu);
+	if (path->received) {
+		add_before_receive(path, stretch, low);
 		return low;
 	}
-	cover_on_cpu(path, path->cursor.thread, finished_ns, path->now_ns, stretch->cpu);
+	if (!other && path->receive_ns && path->returns_count == 0)
+		served = owner_served_other(path);
+	if (served)
+		return pass_other(path, served, low);
+	if (!other) {
+		add_work(path, stretch, low);
+		return low;
+	}
+	add_work(path, stretch, finished_ns);
 	span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
 	span_detail(&span, "behind request %016llx", (unsigned long long)other);
 	path->now_ns = finished_ns;
@@ -125,16 +214,27 @@ static void add_wait(struct path *path, const struct stretch *stretch, uint64_t 
 	stalls_cut_wait(path->stalls, path->spans, first, stretch->wakeup);
 }
 
+/* The cursor's thread had had nothing to do with the request until the waker, which had, woke it: its wait is not the request's. */
+static int was_reached_first(const struct path *path, const struct stretch *stretch, const struct thread_events *waker)
+{
+	const struct thread_events *thread = path->cursor.thread;
+
+	if (!path->wire->receive || owner_was_reached(path, thread, stretch->out_position))
+		return 0;
+	return owner_was_reached(path, waker, thread_entries_before(waker, stretch->wakeup_event));
+}
+
 static void follow_waker(struct path *path, const struct stretch *stretch, const struct thread_events *waker)
 {
 	uint64_t since = max_ns(path->receive_ns, path->floor_ns);
 
-	if (!path->received && stretch->out && stretch->start_ns > since) {
+	if (!path->received && stretch->out && stretch->start_ns > since && !was_reached_first(path, stretch, waker)) {
 		path->returns[path->returns_count++] = (struct path_return){
 		        .thread = {path->cursor.thread, stretch->out_position, EXPECT_ON_CPU},
 		        .out_ns = stretch->start_ns,
 		        .waker_request = stretch->wakeup->request,
 		        .waker_tid = waker->tid,
+		        .wakeup_event = stretch->wakeup_event,
 		        .call = wait_call(stretch),
 		        .first_span = path->spans->count,
 		};
@@ -333,8 +433,17 @@ static void call_it_a_lock(struct path *path, const struct path_return *wait)
 	for (size_t i = wait->first_span; i < path->spans->count; i++) {
 		struct tailor_span *span = &path->spans->spans[i];
 
-		if (span->cause != TAILOR_CAUSE_ON_CPU && span->cause != TAILOR_CAUSE_BLOCKED_SLEEP)
+		switch (span->cause) {
+		case TAILOR_CAUSE_PAGE_FAULT_MINOR:
+		case TAILOR_CAUSE_PAGE_FAULT_MAJOR:
+		case TAILOR_CAUSE_CLASS_LOADING:
+			span_detail_more(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
 			continue;
+		case TAILOR_CAUSE_ON_CPU:
+		case TAILOR_CAUSE_BLOCKED_SLEEP:
+		case TAILOR_CAUSE_SERVER: break;
+		default: continue;
+		}
 		span->cause = TAILOR_CAUSE_BLOCKED_LOCK;
 		span_detail(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
 		if (call_family(wait->call) == CALL_LOCK)
@@ -354,13 +463,24 @@ static void settle_wait(struct path *path)
 		path->handed = 1;
 		return;
 	}
-	if (wait.waker_request == 0 && owner_serves_many(path, &wait)) {
+	if (owner_was_idle_wait(path, &wait)) {
+		uint32_t position = thread_entries_until(path->index, path->cursor.thread, wait.out_ns);
+
 		path->handed = 1;
-		path->inferred = 1;
+		if (!owner_was_reached(path, path->cursor.thread, position))
+			path->inferred = 1;
 		return;
 	}
 	call_it_a_lock(path, &wait);
 	path->cursor = wait.thread;
+}
+
+/* How many of the thread's entries there are up to where the cursor is, the wake-up included that it may stand at. */
+static uint32_t entries_at_cursor(const struct path *path)
+{
+	const struct cursor *cursor = &path->cursor;
+
+	return cursor->position < cursor->thread->count ? cursor->position + 1 : cursor->position;
 }
 
 static void arrive_at_receive(struct path *path)
@@ -370,7 +490,9 @@ static void arrive_at_receive(struct path *path)
 	path->received = 1;
 	path->returns_count = 0;
 	if (path->cursor.thread != receiver) {
-		path->inferred = 1;
+		if (!owner_was_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
+			path->inferred = 1;
+		path->handed = 1;
 		path->cursor.thread = receiver;
 	}
 	path->cursor.position = thread_entries_before(receiver, path->wire->receive_event);
@@ -413,4 +535,28 @@ void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns)
 	}
 	if (!path->received && path->receive_ns && path->now_ns <= path->receive_ns)
 		arrive_at_receive(path);
+}
+
+void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread_events *thread = thread_index_find(path->index, tid);
+
+	if (!thread)
+		return;
+	path->cursor = (struct cursor){thread, thread_entries_until(path->index, thread, to_ns), EXPECT_ON_CPU};
+	for (path->now_ns = to_ns; path->now_ns > from_ns;) {
+		struct stretch stretch = schedule_before(path->index, &path->cursor);
+		uint64_t start = stretch.start_ns < path->now_ns ? stretch.start_ns : path->now_ns;
+		uint64_t low = max_ns(start, from_ns);
+
+		switch (stretch.state) {
+		case STRETCH_ON_CPU: cover_on_cpu(path, thread, low, path->now_ns, stretch.cpu); break;
+		case STRETCH_RUN_QUEUE:
+		case STRETCH_PREEMPTED: add_ready(path, &stretch, low); break;
+		case STRETCH_BLOCKED: add_wait(path, &stretch, low); break;
+		case STRETCH_UNKNOWN: add_unknown(path, low); break;
+		}
+		path->now_ns = low;
+		path->cursor = stretch.before;
+	}
 }

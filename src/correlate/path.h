@@ -11,6 +11,7 @@
 #include "correlate/pauses.h"
 #include "correlate/schedule.h"
 #include "correlate/spans.h"
+#include "correlate/traffic.h"
 #include "correlate/stalls.h"
 #include "correlate/wire.h"
 
@@ -24,6 +25,7 @@ struct path_return {
 	uint64_t out_ns;
 	uint64_t waker_request; /* what the waker was bound to; 0 nothing */
 	uint32_t waker_tid;
+	uint32_t wakeup_event; /* that ended the wait */
 	uint16_t call; /* that it waits in, 0 unknown */
 	size_t first_span; /* spans from here on explain the wait */
 };
@@ -32,6 +34,7 @@ struct path {
 	/* Set by the caller. */
 	const struct thread_index *index;
 	const struct pauses *pauses;
+	const struct traffic *traffic;
 	const struct overlays *overlays;
 	const struct stalls *stalls;
 	struct span_list *spans;
@@ -61,5 +64,8 @@ struct path {
  * window event `event` are looked at).
  */
 void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns);
+
+/* Cuts [from_ns, to_ns] by what one thread did, which worked for the request all the time; its waits are not followed. */
+void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_ns);
 
 #endif /* TAILOR_CORRELATE_PATH_H */

@@ -468,6 +468,24 @@ static void losses_take_certainty_and_completeness(void **state)
 	scene_close(&scene);
 }
 
+static void a_server_that_waits_for_room_in_poll_waits_for_the_client(void **state)
+{
+	struct scene scene;
+	struct tailor_record *record = &scene.window.record;
+
+	(void)state;
+	scene_open_at_loop(&scene, 5000);
+	out(&scene, 1100, LOOP, TAILOR_TASK_SLEEPING, IDLE)->extra = TAILOR_SWITCH(TAILOR_TASK_SLEEPING, 7 + 1);
+	wakes(&scene, 4100, LOOP, IDLE, 4105);
+	departure(&scene, 5000, LOOP);
+	record->client_waits = 1;
+	record->client_wait[0] = (struct tailor_client_wait){.start_ns = US(1200), .end_ns = US(4000), .bytes = 65536, .window_us = 2700};
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_SLOW_CLIENT, 2800);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_NETWORK, 200);
+	scene_close(&scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -487,6 +505,7 @@ int main(void)
 		cmocka_unit_test(a_stopped_server_and_a_stopped_proxy_are_told_apart),
 		cmocka_unit_test(a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came),
 		cmocka_unit_test(what_waits_while_the_client_takes_nothing_waits_for_the_client),
+		cmocka_unit_test(a_server_that_waits_for_room_in_poll_waits_for_the_client),
 		cmocka_unit_test(tcp_says_why_it_kept_the_response),
 		cmocka_unit_test(losses_take_certainty_and_completeness),
 	};
