@@ -9,6 +9,8 @@
 #define FAULT_TO_SLEEP_NS 100000
 /* From a class file's last read to its bytes being at hand, and between two reads of it. */
 #define READ_TO_CLASS_NS 300000
+/* From the end of one timed wait for a monitor to the next. */
+#define TRY_AGAIN_NS 1000000
 /* How far a thread's single run is looked through. */
 #define RUN_ENTRIES 256
 
@@ -140,6 +142,37 @@ static int ended_by_stop(const struct path *path, const struct stretch *stretch)
 	return 0;
 }
 
+/*
+ * A monitor of HotSpot is waited for in short timed waits, one after the other: that the time of one was over ended nothing when
+ * the thread at once waits again, until another thread ends that.
+ */
+static int tried_again(const struct path *path, const struct stretch *stretch)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position = thread_entries_before(thread, stretch->wakeup_event) + 1;
+	uint32_t end = thread->count - position > RUN_ENTRIES ? position + RUN_ENTRIES : thread->count;
+	uint64_t woken_ns = stretch->wakeup->time_ns;
+	int waits = 0;
+
+	for (; position < end; position++) {
+		const struct tailor_event *next = thread_entry_event(path->index, thread, position);
+
+		if (thread->entries[position].woke || next->kind == TAILOR_EVENT_RECEIVE || next->kind == TAILOR_EVENT_SYSCALL_WRITE)
+			return 0;
+		if (next->kind == TAILOR_EVENT_WAKEUP && waits) {
+			if (TAILOR_TASK_TID(next->arg[0]) != 0)
+				return 1;
+			waits = 0;
+			woken_ns = next->time_ns;
+		} else if (next->kind == TAILOR_EVENT_SWITCH_OUT && !switched_out_ready(next)) {
+			if (call_family(TAILOR_SWITCH_CALL(next->extra)) != CALL_LOCK || next->time_ns - woken_ns > TRY_AGAIN_NS)
+				return 0;
+			waits = 1;
+		}
+	}
+	return 0;
+}
+
 static void explain_sleep(const struct path *path, const struct stretch *stretch, uint64_t low_ns, struct tailor_span *span)
 {
 	int by_interrupt = TAILOR_TASK_TID(stretch->wakeup->arg[0]) == 0;
@@ -150,6 +183,11 @@ static void explain_sleep(const struct path *path, const struct stretch *stretch
 	span->cause = cause_of_sleep(family, by_interrupt);
 	if (call)
 		span_detail(span, "in %s", call_name(call, name, sizeof(name)));
+	if (family == CALL_LOCK && by_interrupt && tried_again(path, stretch)) {
+		span->cause = TAILOR_CAUSE_BLOCKED_LOCK;
+		span_detail(span, "in %s, a lock or monitor; tried again", call_name(call, name, sizeof(name)));
+		return;
+	}
 	if (family == CALL_LOCK && by_interrupt) {
 		span_detail(span, "in %s, until the time of a wait was over", call_name(call, name, sizeof(name)));
 		return;

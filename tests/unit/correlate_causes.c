@@ -85,6 +85,30 @@ static void a_lock_says_that_it_is_one(void **state)
 	scene_close(&scene);
 }
 
+/* HotSpot looks after 1 ms, 8 ms, and so on whether it was forgotten. */
+static void a_monitor_that_is_tried_again_is_one_wait_for_it(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	for (int ends = 0; ends < 2; ends++) {
+		scene_open_at_loop(&scene, 20000);
+		in(&scene, 900, HOLDER, IDLE);
+		sleeps_in(&scene, 1100, LOOP, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
+		wakes(&scene, 2100, LOOP, IDLE, 2105);
+		sleeps_in(&scene, 2150, LOOP, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
+		wakes(&scene, 10150, LOOP, IDLE, 10155);
+		sleeps_in(&scene, 10200, LOOP, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
+		wake(&scene, 18000, LOOP, ends ? HOLDER : IDLE)->request = ends ? OTHER : 0;
+		in(&scene, 18010, LOOP, IDLE);
+		departure(&scene, 20000, LOOP);
+		explain(&scene);
+		assert_took(&scene, TAILOR_CAUSE_BLOCKED_LOCK, ends ? 1000 + 8000 + 7800 : 0);
+		assert_took(&scene, TAILOR_CAUSE_BLOCKED_SLEEP, ends ? 0 : 1000 + 8000 + 7800);
+		scene_close(&scene);
+	}
+}
+
 static void the_time_to_safepoint_and_the_operation_are_told_apart(void **state)
 {
 	struct scene scene;
@@ -467,6 +491,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_system_call_tells_what_a_wait_was_for),
 		cmocka_unit_test(a_lock_says_that_it_is_one),
+		cmocka_unit_test(a_monitor_that_is_tried_again_is_one_wait_for_it),
 		cmocka_unit_test(the_time_to_safepoint_and_the_operation_are_told_apart),
 		cmocka_unit_test(the_jvms_own_count_tells_the_time_to_safepoint_without_probes),
 		cmocka_unit_test(who_is_out_of_quota_is_neither_preempted_nor_in_the_run_queue),
