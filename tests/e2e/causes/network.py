@@ -75,10 +75,11 @@ class SmallWindow(Plant):
     covered = False
     takes_cpu = True  # as above
     accepted = ("slow-client",)
-    why = "the client reads at once, but its window holds 4 KiB only: the response crosses it in a thousand steps"
+    why = "the client's window holds 16 KiB, and it takes 1 ms until it opens again, as on a network: hundreds of steps, and little work in each"
 
     def plant(self, stage):
-        connection = Connection(stage.proxy.port, 2048)
+        connection = Connection(stage.proxy.port, 8 << 10)
+        connection.pace_ns = 1_000_000
         request = stage.send(f"/big?kib={6 << 10}", connection)
         stage.run(10)
         stage.traffic.finish()

@@ -43,6 +43,7 @@ class Connection:
         self.socket.setblocking(False)
         self.request = None
         self.shared = False
+        self.pace_ns = 0  # between two looks at what has come
 
     def close(self):
         self.socket.close()
@@ -132,6 +133,8 @@ class Traffic:
         for key, _ in self.selector.select(max(0, wake_ns - now_ns()) / 1e9):
             connection = key.data
             if not connection.read():
+                if connection.pace_ns:
+                    self.pause_reading(connection, now_ns() + connection.pace_ns)
                 continue
             connection.request.done_ns = now_ns()
             check(connection.request.status == 200, f"{connection.request.target} was answered {connection.request.status}")
