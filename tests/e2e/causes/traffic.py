@@ -97,7 +97,8 @@ class Traffic:
         number = len(self.requests) + 1
         mark = "&" if "?" in target else "?"
         if connection is None:
-            connection = self.idle.pop() if self.idle else Connection(self.port)
+            # By turns, so that none is idle for so long that the proxy closes it.
+            connection = self.idle.pop(0) if self.idle else Connection(self.port)
             connection.shared = True
         request = Request(number, f"{target}{mark}n={number}", now_ns())
         self.requests[number] = request
