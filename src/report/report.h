@@ -26,6 +26,13 @@ int tailor_report_json(FILE *out, const struct tailor_timeline *timeline, size_t
 void tailor_report_json_end(FILE *out);
 
 /*
+ * Writes the timelines, of one boot and by time, as a Perfetto trace (a stream of TracePackets; times are CLOCK_MONOTONIC,
+ * with what CLOCK_REALTIME was): tracks for client, proxy, server threads, kernel and JVM, a slice for each request and each
+ * span, and a flow for each request along them. Returns 0 or -ENOMEM; errors of writing stay in ferror(out).
+ */
+int tailor_report_perfetto(FILE *out, const struct tailor_timeline *timelines, size_t count);
+
+/*
  * Copies text so that it is safe to print: printable UTF-8 stays, anything else (control characters, broken sequences,
  * characters that turn the direction of writing) becomes \xNN. Cuts it to `columns` characters, with "..." at the end
  * when something is left out, and to `size` bytes. Returns how many columns it takes.
