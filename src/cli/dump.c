@@ -115,10 +115,10 @@ static const struct argp parser = {
         .args_doc = "[PATH]\n--compare PATH PATH",
         .doc = "Prints recorded slow requests: where the time of each went, span by span.\v"
                "PATH is a store of timelines (a directory, default " DUMP_DEFAULT_PATH ") or one of its files.\n\n"
-               "  tailor dump --since 10m --by-cause       what made requests slow in the last ten minutes\n"
-               "  tailor dump --slowest 3 --cause gc       the worst that were mostly garbage collection\n"
-               "  tailor dump --what-if no-gc              the tail without it, estimated\n"
-               "  tailor dump --compare before/ after/     what a change has changed",
+               "  tailor dump --since 10m --by-cause      what slowed requests lately\n"
+               "  tailor dump --slowest 3 --cause gc      the worst of mostly collections\n"
+               "  tailor dump --what-if no-gc             the tail without them, estimated\n"
+               "  tailor dump --compare before/ after/    what a change has changed",
         .children = children,
 };
 

@@ -79,11 +79,12 @@ static size_t count_earlier_boots(const struct dump_chosen *chosen)
 	return earlier;
 }
 
-static int write_timelines(const struct options *options, const struct dump_chosen *chosen, FILE *out)
+static int write_timelines(const struct options *options, const struct dump_chosen *chosen, FILE *out, size_t *ret_count)
 {
 	size_t earlier;
 	int error = 0;
 
+	*ret_count = chosen->count;
 	if (options->json) {
 		tailor_report_json_begin(out);
 		for (size_t i = 0; i < chosen->count && !error; i++)
@@ -92,11 +93,12 @@ static int write_timelines(const struct options *options, const struct dump_chos
 		return error;
 	}
 	earlier = count_earlier_boots(chosen);
+	*ret_count -= earlier;
 	if (earlier > 0)
 		fprintf(stderr,
-		        "%s: left out %zu timelines from before the machine's last start: the clock began anew, and a trace "
-		        "has one\n",
-		        options->filter.command, earlier);
+		        "%s: left out %zu timeline%s from before the machine's last start: the clock began anew, and a trace has "
+		        "one\n",
+		        options->filter.command, earlier, earlier == 1 ? "" : "s");
 	return tailor_report_perfetto(out, chosen->timelines + earlier, chosen->count - earlier);
 }
 
@@ -116,13 +118,14 @@ static int write_output(const struct options *options, const struct dump_chosen 
 	const char *path = options->output ? options->output : options->json ? "-" : DEFAULT_OUTPUT;
 	int to_stdout = strcmp(path, "-") == 0, error;
 	FILE *out = to_stdout ? stdout : open_output(path);
+	size_t count = 0;
 
 	if (!out) {
 		fprintf(stderr, "%s: cannot write %s: %s; choose another file with -o\n", options->filter.command, path,
 		        strerror(errno));
 		return TAILOR_EXIT_FAILED;
 	}
-	error = write_timelines(options, chosen, out);
+	error = write_timelines(options, chosen, out, &count);
 	if (fflush(out) != 0 || ferror(out))
 		error = error ? error : -EIO;
 	if (!to_stdout && fclose(out) != 0 && !error)
@@ -133,7 +136,7 @@ static int write_output(const struct options *options, const struct dump_chosen 
 	}
 	if (!to_stdout && !options->json)
 		fprintf(stderr, "%s: wrote %zu timeline%s to %s; open it at https://ui.perfetto.dev (it stays on this machine)\n",
-		        options->filter.command, chosen->count, chosen->count == 1 ? "" : "s", path);
+		        options->filter.command, count, count == 1 ? "" : "s", path);
 	return TAILOR_EXIT_DONE;
 }
 

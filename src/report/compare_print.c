@@ -98,11 +98,11 @@ static void print_text(FILE *out, const struct tailor_difference *differences, i
 		fprintf(out, "  %s\n", isnan(difference->low) ? "too few" : verdict(difference)[0] == 'n' ? "=" : verdict(difference));
 	}
 	fprintf(out,
-	        "\n\"less\" and \"more\": zero is outside the interval (bootstrap over stretches of time, %d resamples); =: no\n"
-	        "difference is shown. One in twenty would be told where there is none. Too few: fewer than ten requests\n"
-	        "beyond the quantile, or less than ten seconds. Seconds are counted from the first timeline to the last.\n"
-	        "A store holds slow requests and one in N others: quantiles of all requests cannot be had from it, but\n"
-	        "from an access log (access_log.path), which this does not read.\n",
+	        "\n\"less\" and \"more\": zero is outside the interval (bootstrap over stretches of time, %d resamples).\n"
+	        "=: no difference is shown. One row in twenty would be told to differ where none does. Too few: fewer\n"
+	        "than ten requests beyond the quantile, or ten seconds, or five with requests. Time counts from the\n"
+	        "first timeline to the last. A store holds slow requests and one in N others: quantiles of all\n"
+	        "requests cannot be had from it, but from an access log (access_log.path), which this does not read.\n",
 	        TAILOR_COMPARE_RESAMPLES);
 }
 

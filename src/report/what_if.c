@@ -224,9 +224,9 @@ static void print_text(FILE *out, const struct tailor_what_if *what_if, const st
 	if (what_if->omitted > 0)
 		fprintf(out, "estimate: %" PRIu64 " more slow requests were only counted and are not in it\n",
 		        what_if->omitted);
-	fputs("estimate: Why it is one: it takes away the cause's own time, and waiting behind a request which is\n"
-	      "estimate: known to have been held up by it. Other queueing, and what else would have filled the time,\n"
-	      "estimate: is as it was. Quantiles are of the slow requests, not of all requests.\n",
+	fputs("estimate: Why it is one: it takes away the cause's own time, and waiting behind a request that is\n"
+	      "estimate: known to have been held up by it. Other queueing, and what else would have filled the\n"
+	      "estimate: time, is as it was. Quantiles are of the slow requests, not of all requests.\n",
 	      out);
 }
 
