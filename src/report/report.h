@@ -11,8 +11,8 @@
 
 /*
  * Prints one timeline as text, UTF-8: what was asked, how long it took and why, how sure that is, then the spans in
- * order. Neighbouring spans that are shorter than 50 us and 0.5% each share one line with their sum. Errors stay in
- * ferror(out).
+ * order, those at the server indented below a line with their sum. Neighbouring spans that are shorter than 50 us and 0.5%
+ * each share one line with their sum; so do a dozen and more of less than 2.5% each. Errors stay in ferror(out).
  */
 void tailor_report_text(FILE *out, const struct tailor_timeline *timeline);
 
