@@ -194,7 +194,7 @@ static int put_track(FILE *out, const struct tracks *tracks, size_t index)
 	descriptor.name = (char *)(uintptr_t)track_name(track);
 	if (track->kind == TRACK_PROCESS) {
 		snprintf(text, sizeof(text), "server %s",
-		         tailor_report_utf8(server, sizeof(server), track->timeline->request.server));
+		         tailor_report_utf8(server, sizeof(server), tailor_report_server(track->timeline, track->span)));
 		process.pid = (int32_t)track->pid;
 		process.process_name = text;
 		descriptor.process = &process;

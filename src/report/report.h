@@ -39,6 +39,9 @@ int tailor_report_perfetto(FILE *out, const struct tailor_timeline *timelines, s
  */
 size_t tailor_report_printable(char *buffer, size_t size, const char *text, size_t columns);
 
+/* The server that the request was at during one of the timeline's spans: before it was moved, the one that it was moved from. */
+const char *tailor_report_server(const struct tailor_timeline *timeline, const struct tailor_span *span);
+
 /* Copies text as valid UTF-8: bytes that are not become U+FFFD. Returns buffer. */
 char *tailor_report_utf8(char *buffer, size_t size, const char *text);
 

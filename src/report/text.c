@@ -319,7 +319,7 @@ static void print_server(FILE *out, const struct tailor_timeline *timeline, size
 {
 	char server[4 * TAILOR_SERVER_NAME_BYTES];
 
-	tailor_report_printable(server, sizeof(server), timeline->request.server, 24);
+	tailor_report_printable(server, sizeof(server), tailor_report_server(timeline, &timeline->spans[from]), 24);
 	print_columns(out, timeline, timeline->spans[from].start_ns, timeline->spans[to - 1].end_ns, 0);
 	fprintf(out, "at %s%s:\n", server[0] ? "server " : "the server", server);
 	print_spans(out, timeline, from, to, INDENT);

@@ -110,7 +110,7 @@ static int assign(struct tracks *tracks, struct slice *slice)
 	if (wanted.kind == TRACK_THREAD)
 		wanted.tid = slice->span->tid;
 	if (wanted.pid && tracks_process(tracks, wanted.pid) < 0) {
-		struct track process = {.kind = TRACK_PROCESS, .pid = wanted.pid, .timeline = slice->timeline};
+		struct track process = {.kind = TRACK_PROCESS, .pid = wanted.pid, .timeline = slice->timeline, .span = slice->span};
 
 		if (add(tracks, &process) < 0)
 			return -ENOMEM;

@@ -31,7 +31,7 @@ struct track {
 	unsigned int lane;
 	uint64_t busy_until_ns;
 	const struct tailor_timeline *timeline; /* where its names are from */
-	const struct tailor_span *span;         /* NULL for the client's and processes */
+	const struct tailor_span *span;         /* NULL for the client's */
 	size_t next;                            /* of the same hash, + 1 */
 };
 
