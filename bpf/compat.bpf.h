@@ -7,6 +7,7 @@
 
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_helpers.h>
+#include <tailor/event.h>
 
 /*
  * True when the current task did not ask for what happens now: it only was on the CPU when an interrupt came. The
@@ -37,6 +38,65 @@ static __always_inline bool in_interrupt(const void *context)
 static __always_inline unsigned int switched_out_state(const struct task_struct *prev, unsigned int prev_state)
 {
 	return prev->__state ? prev_state : 0;
+}
+
+/*
+ * What the current task entered the kernel for, as in SWITCH_OUT: the registers at its stack's top say it, see in_interrupt().
+ * Threads that the kernel runs for a process have there what their creator had. The numbers of 32-bit code are of another
+ * table.
+ */
+#define USER32_CS 0x23
+
+static __always_inline uint16_t current_call(const struct task_struct *task)
+{
+	struct pt_regs *entry;
+	long number;
+
+	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
+		return 0;
+	entry = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	number = (long)entry->orig_ax;
+	if (number == -1)
+		return TAILOR_CALL_NONE;
+	return (uint64_t)number < TAILOR_CALL_NONE - 1 && (uint16_t)entry->cs != USER32_CS ? (uint16_t)(number + 1) : 0;
+}
+
+/*
+ * Has a runnable task that is losing its CPU to wait until its cgroup gets CPU quota again? Since 6.18 a task is taken off
+ * its queue one by one, when it is about to return to user mode; before, the group's queue on this CPU went as a whole, and
+ * with it whoever stood there, in the kernel or not.
+ */
+static __always_inline bool must_wait_for_quota(const struct task_struct *task)
+{
+	if (bpf_core_field_exists(task->throttled))
+		return task->throttled;
+	if (!bpf_core_field_exists(((struct cfs_rq *)0)->throttle_count) || task->prio < MAX_RT_PRIO)
+		return false;
+	return task->se.cfs_rq->throttle_count > 0;
+}
+
+/*
+ * The same of a task that is being woken, as far as it is known yet: another CPU may still be chosen for it, where the
+ * group may have some quota left. Since 6.18 no task waits before it has run: it gets its CPU, and is stopped at its
+ * return to user mode.
+ */
+static __always_inline bool wakes_without_quota(const struct task_struct *task)
+{
+	return !bpf_core_field_exists(task->throttled) && must_wait_for_quota(task);
+}
+
+/*
+ * When an hrtimer of the kernel's own (the scheduler's tick, a clock event) was due, 0: cannot be said. Others, those of
+ * sleeping tasks, may be set for a time that has passed already.
+ */
+#define CLOCK_MONOTONIC_ID 1
+
+static __always_inline uint64_t timer_due_ns(const struct hrtimer *timer)
+{
+	if (!bpf_core_field_exists(timer->node.expires) || !bpf_core_field_exists(timer->is_hard) ||
+	    !bpf_core_field_exists(timer->base->clockid))
+		return 0;
+	return timer->is_hard && timer->base->clockid == CLOCK_MONOTONIC_ID ? (uint64_t)timer->node.expires : 0;
 }
 
 /* Whether tcp_retransmit_skb has a third argument, the error of an attempt that failed (since 6.16; before, only

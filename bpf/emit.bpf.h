@@ -92,32 +92,43 @@ static __always_inline uint64_t request_of(struct task_struct *task, uint32_t ro
 	return binding ? binding->request : 0;
 }
 
+/* The slot of a reserved position of this CPU, claimed; NULL when it is dropped. */
+static __always_inline struct tailor_event *claim_slot(uint32_t cpu, uint64_t position)
+{
+	uint32_t index = (cpu << slots_shift) + (position & ((UINT64_C(1) << slots_shift) - 1));
+	struct tailor_event *slot = bpf_map_lookup_elem(&slots, &index);
+
+	return slot && tailor_slot_claim(slot, position) ? slot : NULL;
+}
+
 /*
  * Begins an event in this CPU's channel, over the oldest: returns its slot with kind and cpu filled and *ret_position, or NULL when
  * it is dropped (a reader sees it as lost). The caller fills all the rest but `sequence`, which is what an older event left there, and
  * must call emit_end(). Where interrupts may come, the time is taken only now: an event that is older than many of those before it in
- * its channel would look like the end of what a reader looks for.
+ * its channel would look like the end of what a reader looks for. `texts` more positions behind it are the caller's to claim.
  */
-static __always_inline struct tailor_event *emit_begin(enum tailor_event_kind kind, uint64_t *ret_position)
+static __always_inline struct tailor_event *emit_begin_with(enum tailor_event_kind kind, uint32_t texts, uint64_t *ret_position)
 {
 	uint32_t cpu = bpf_get_smp_processor_id();
 	struct tailor_channel_head *head = bpf_map_lookup_elem(&heads, &cpu);
 	struct tailor_event *slot;
-	uint64_t position;
-	uint32_t index;
 
 	if (!head)
 		return NULL;
-	position = tailor_channel_reserve(head, 1);
-	index = (cpu << slots_shift) + (position & ((UINT64_C(1) << slots_shift) - 1));
-	slot = bpf_map_lookup_elem(&slots, &index);
-	if (!slot || !tailor_slot_claim(slot, position))
+	*ret_position = tailor_channel_reserve(head, 1 + texts);
+	slot = claim_slot(cpu, *ret_position);
+	if (!slot)
 		return NULL;
 	slot->kind = kind;
-	slot->texts = 0;
+	slot->texts = texts;
 	slot->cpu = cpu;
-	*ret_position = position;
 	return slot;
+}
+
+/* The same without a text. */
+static __always_inline struct tailor_event *emit_begin(enum tailor_event_kind kind, uint64_t *ret_position)
+{
+	return emit_begin_with(kind, 0, ret_position);
 }
 
 static __always_inline void emit_end(struct tailor_event *slot, uint64_t position)

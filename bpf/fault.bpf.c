@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /* Which memory was slow: page faults of traced tasks, and where fexit is allowed, how long each took. */
-#include "emit.bpf.h"
+#include "fault.bpf.h"
 
 #include <bpf/bpf_tracing.h>
+
+/* Set by the loader: the kernel takes fexit programs. */
+const volatile bool faults_have_ends = false;
 
 /* Begins an event of the running task. */
 static __always_inline struct tailor_event *begin_of_current(enum tailor_event_kind kind, uint64_t task, uint64_t request,
@@ -19,6 +22,34 @@ static __always_inline struct tailor_event *begin_of_current(enum tailor_event_k
 	return event;
 }
 
+/* Adds a fault that begins now to what is to be told of the thread. */
+static __always_inline void begin_fault(uint64_t task, uint32_t role, uint64_t address, uint64_t ip, uint64_t error_code)
+{
+	struct faults *faults = faults_here();
+	uint64_t now_ns = bpf_ktime_get_ns();
+
+	if (!faults)
+		return;
+	if (faults->tid != TAILOR_TASK_TID(task))
+		faults->count = 0; /* of a thread that is not traced any more */
+	if (faults->count && (now_ns - faults->last_ns > FAULTS_APART_NS || now_ns - faults->first_ns > FAULTS_LONG_NS))
+		faults_emit(faults, bpf_get_current_task_btf(), TAILOR_TASK_PID(task), role);
+	if (!faults->count) {
+		faults->tid = TAILOR_TASK_TID(task);
+		faults->first_ns = now_ns;
+		faults->ns = 0;
+		faults->lowest = address;
+	}
+	faults->count++;
+	faults->last_ns = now_ns;
+	faults->mark_ns = now_ns;
+	if (address < faults->lowest)
+		faults->lowest = address;
+	faults->last.address = address;
+	faults->last.ip = ip;
+	faults->last.error_code = error_code;
+}
+
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(on_page_fault_user, unsigned long address, struct pt_regs *regs, unsigned long error_code)
 {
@@ -28,6 +59,10 @@ int BPF_PROG(on_page_fault_user, unsigned long address, struct pt_regs *regs, un
 
 	if (!role)
 		return 0;
+	if (!faults_have_ends) {
+		begin_fault(task, role, address, regs->ip, error_code);
+		return 0;
+	}
 	request = request_of(bpf_get_current_task_btf(), role);
 	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT, task, request, &position);
 	if (!event)
@@ -37,6 +72,26 @@ int BPF_PROG(on_page_fault_user, unsigned long address, struct pt_regs *regs, un
 	event->arg[1] = regs->ip;
 	event->arg[2] = error_code;
 	emit_end(event, position);
+	return 0;
+}
+
+/* A change of the resident memory of a process, most often at the end of a fault, as soon as the page is there. Some faults make two. */
+SEC("tp_btf/rss_stat")
+int BPF_PROG(on_rss_stat, struct mm_struct *mm)
+{
+	struct faults *faults = faults_here();
+	struct task_struct *task;
+	uint64_t now_ns;
+
+	if (!faults || !faults->mark_ns)
+		return 0;
+	task = bpf_get_current_task_btf();
+	if (faults->tid != (uint32_t)task->pid || mm != task->mm || interrupted_at(task) != faults->last.ip)
+		return 0;
+	now_ns = bpf_ktime_get_ns();
+	faults->ns += now_ns - faults->mark_ns;
+	faults->mark_ns = now_ns;
+	faults->last_ns = now_ns;
 	return 0;
 }
 

@@ -20,19 +20,43 @@
 #define MSG_PEEK 0x2
 #define MSG_ERRQUEUE 0x2000
 #define VM_FAULT_MAJOR 0x4
+#define TCP_NAGLE_CORK 2
+#define SK_PACING_NEEDED 1
+/* Of task_struct.flags: threads that never were in user mode; those of io_uring and vhost belong to a process all the same. */
+#define PF_IO_WORKER 0x10
+#define PF_USER_WORKER 0x4000
+#define PF_KTHREAD 0x200000
+#define MAX_RT_PRIO 100 /* task_struct.prio below it: not of the fair class */
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
+struct mm_struct;
+
+struct cfs_rq {
+	int throttle_count; /* how many of its group and those above it are out of CPU quota, on this CPU */
+};
+
+struct sched_entity {
+	struct cfs_rq *cfs_rq; /* the queue that the task is in, or was in last */
+};
+
 struct task_struct {
+	struct mm_struct *mm;
 	unsigned int __state;
+	unsigned int flags;
+	int prio;
 	int pid;  /* the thread, in the initial pid namespace */
 	int tgid; /* the process */
+	int on_cpu;
 	char comm[TASK_COMM_BYTES];
+	bool throttled; /* since 6.18: off its queue until its group gets quota again */
+	struct sched_entity se;
 };
 
 struct pt_regs {
 	unsigned long ip;
 	unsigned long orig_ax; /* system call number, -1 after any other entry from user mode */
+	unsigned long cs;
 };
 
 struct in6_addr {
@@ -51,14 +75,60 @@ struct sock_common {
 	struct in6_addr skc_v6_rcv_saddr;
 };
 
+struct list_head {
+	struct list_head *next;
+};
+
+struct wait_queue_entry {
+	void *private;
+	struct list_head entry;
+};
+
+struct wait_queue_head {
+	struct list_head head;
+};
+
+struct socket_wq {
+	struct wait_queue_head wait;
+};
+
+struct io_uring_task {
+	struct task_struct *task;
+};
+
+/* An operation of io_uring. */
+struct io_kiocb {
+	struct io_uring_task *tctx;
+};
+
+struct io_kiocb___before_6_13 {
+	struct task_struct *task;
+};
+
 struct sock {
+	struct socket_wq *sk_wq;
 	struct sock_common __sk_common;
 	uint16_t sk_protocol;
+	uint32_t sk_pacing_status;
 };
 
 struct tcp_sock {
 	uint32_t copied_seq;
+	uint32_t rcv_nxt;
 	uint32_t write_seq;
+	uint32_t snd_nxt;
+	uint32_t snd_una;
+	uint32_t snd_wnd;
+	uint32_t snd_sml; /* end of the last segment sent that was less than a whole one */
+	uint32_t snd_cwnd;
+	uint32_t packets_out;
+	uint32_t sacked_out;
+	uint32_t lost_out;
+	uint32_t retrans_out;
+	uint32_t mss_cache;
+	uint64_t tcp_wstamp_ns;   /* when pacing lets the next segment go */
+	uint64_t tcp_clock_cache; /* the time when it last was asked */
+	uint8_t nonagle : 4;
 };
 
 struct sk_buff {
@@ -74,6 +144,20 @@ struct sk_buff {
 struct tcp_skb_cb {
 	uint32_t seq;
 	uint32_t end_seq;
+};
+
+struct timerqueue_node {
+	int64_t expires;
+};
+
+struct hrtimer_clock_base {
+	int clockid;
+};
+
+struct hrtimer {
+	struct timerqueue_node node;
+	struct hrtimer_clock_base *base;
+	uint8_t is_hard;
 };
 
 struct vm_area_struct;

@@ -5,6 +5,9 @@
 #include <bpf/bpf_tracing.h>
 
 #include "compat.bpf.h"
+#include "cpu.bpf.h"
+#include "fault.bpf.h"
+#include "late.bpf.h"
 
 /* include/linux/sched.h */
 #define TASK_INTERRUPTIBLE_BIT 0x1
@@ -31,7 +34,9 @@ static __always_inline uint32_t fold_state(unsigned int state)
 static __always_inline void describe_other(struct tailor_event *event, const struct task_struct *task)
 {
 	event->arg[0] = TAILOR_TASK(task->tgid, task->pid);
-	bpf_probe_read_kernel(&event->arg[1], TASK_COMM_BYTES, task->comm);
+	/* Words of the task itself: its type is known to the verifier, and a helper's call costs more than the copy. */
+	event->arg[1] = *(const uint64_t *)&task->comm[0];
+	event->arg[2] = *(const uint64_t *)&task->comm[8];
 }
 
 static __always_inline void emit_wakeup(const void *context, struct task_struct *woken, uint32_t tgid)
@@ -44,7 +49,7 @@ static __always_inline void emit_wakeup(const void *context, struct task_struct 
 	if (!event)
 		return;
 	event->time_ns = bpf_ktime_get_ns();
-	event->extra = 0;
+	event->extra = wakes_without_quota(woken) ? TAILOR_WAKEUP_THROTTLED : 0;
 	event->request = request;
 	event->pid = tgid;
 	event->tid = woken->pid;
@@ -62,10 +67,12 @@ static __always_inline void emit_wakeup(const void *context, struct task_struct 
 SEC("tp_btf/sched_waking")
 int BPF_PROG(on_sched_waking, struct task_struct *woken)
 {
-	uint32_t tgid = woken->tgid;
+	uint32_t tgid = woken->tgid, role = role_of(tgid);
 
-	if (role_of(tgid))
-		emit_wakeup(ctx, woken, tgid);
+	if (!role)
+		return 0;
+	late_woken(woken, role);
+	emit_wakeup(ctx, woken, tgid);
 	return 0;
 }
 
@@ -78,6 +85,29 @@ int BPF_PROG(on_sched_wakeup_new, struct task_struct *woken)
 	if (role_of(tgid))
 		emit_wakeup(ctx, woken, tgid);
 	return 0;
+}
+
+/* In which state a task of a traced process, the current one, loses its CPU, and what it was in the kernel for. */
+static __always_inline uint32_t describe_leaving(const struct task_struct *prev, bool preempt, unsigned int prev_state)
+{
+	uint32_t state = preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state));
+
+	if (state == TAILOR_TASK_RUNNABLE && must_wait_for_quota(prev))
+		state = TAILOR_TASK_THROTTLED;
+	return TAILOR_SWITCH(state, current_call(prev));
+}
+
+/* Fills arg[0..2] with whoever had the CPU, or for how long nobody had it. */
+static __always_inline void describe_before(struct tailor_event *event, const struct task_struct *task)
+{
+	const struct cpu_memory *memory;
+
+	describe_other(event, task);
+	if (task->pid)
+		return;
+	memory = this_cpu();
+	event->arg[1] = memory ? memory->idle_end_ns : 0;
+	event->arg[2] = memory && memory->idle_end_ns ? memory->idle_state : 0;
 }
 
 static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t time_ns, struct task_struct *task,
@@ -93,7 +123,10 @@ static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t ti
 	event->request = request;
 	event->pid = tgid;
 	event->tid = task->pid;
-	describe_other(event, other);
+	if (kind == TAILOR_EVENT_SWITCH_IN)
+		describe_before(event, other);
+	else
+		describe_other(event, other);
 	emit_end(event, position);
 }
 
@@ -103,15 +136,21 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 	uint32_t prev_tgid = prev->tgid, next_tgid = next->tgid;
 	uint32_t out = role_of(prev_tgid), in = role_of(next_tgid);
 	uint64_t time_ns;
+	uint32_t extra;
 
 	if (!out && !in)
 		return 0;
 	time_ns = bpf_ktime_get_ns();
-	if (out)
-		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next,
-		            preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state)));
-	if (in)
+	if (out) {
+		extra = describe_leaving(prev, preempt, prev_state);
+		faults_switched_out(prev, prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
+		late_switched_out(prev, out, TAILOR_SWITCH_STATE(extra), time_ns);
+		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next, extra);
+	}
+	if (in) {
+		late_switched_in(next, in, time_ns);
 		emit_switch(TAILOR_EVENT_SWITCH_IN, time_ns, next, next_tgid, in, prev, 0);
+	}
 	return 0;
 }
 

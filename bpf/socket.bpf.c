@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
 /*
  * Which request a thread serves, when it wrote the response, and when those bytes left. Everything here is about
- * connections whose tag (include/tailor/tag.h) names a request: a connection without one costs two array look-ups.
+ * connections whose tag (include/tailor/tag.h) names a request, and about a server's others at the same port: any other connection
+ * costs three array look-ups.
  */
 #include "emit.bpf.h"
 
+#include <bpf/bpf_core_read.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_tracing.h>
 #include <tailor/tag.h>
 
 #include "compat.bpf.h"
+#include "fault.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -18,6 +21,12 @@ struct {
 	__type(key, uint32_t);
 	__type(value, struct tailor_tag);
 } tags SEC(".maps");
+
+/*
+ * The ports at which tagged requests have come. What else comes and goes there is told without a request: a thread that
+ * serves somebody else meanwhile does not work for the request that it received before.
+ */
+uint8_t serves[1 << 16] = {};
 
 /* Which end of a tagged connection a socket is. */
 enum end { END_SERVER, END_PROXY };
@@ -84,7 +93,7 @@ static __always_inline uint64_t tagged_request_either_end(const struct sock *sk)
 }
 
 static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct sock *sk, uint64_t request,
-                                       uint32_t sequence, uint32_t bytes)
+                                       uint32_t sequence, uint32_t bytes, uint64_t unsent)
 {
 	uint64_t task = bpf_get_current_pid_tgid(), position;
 	struct tailor_event *event = emit_begin(kind, &position);
@@ -98,7 +107,7 @@ static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct
 	event->tid = TAILOR_TASK_TID(task);
 	event->arg[0] = sequence;
 	event->arg[1] = bytes;
-	event->arg[2] = 0;
+	event->arg[2] = unsent;
 	emit_end(event, position);
 }
 
@@ -130,10 +139,61 @@ static __always_inline void received(struct sock *sk, int bytes, int flags)
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return;
+	faults_tell();
 	request = tagged_request(sk, END_SERVER);
 	bind_thread(request, local_port(sk));
 	if (request)
-		emit_bytes(TAILOR_EVENT_RECEIVE, sk, request, tcp->copied_seq - (uint32_t)bytes, bytes);
+		serves[local_port(sk)] = 1;
+	if (serves[local_port(sk)])
+		emit_bytes(TAILOR_EVENT_RECEIVE, sk, request, tcp->copied_seq - (uint32_t)bytes, bytes, 0);
+}
+
+static __always_inline bool is_after(uint32_t sequence, uint32_t other)
+{
+	return (int32_t)(other - sequence) < 0;
+}
+
+/*
+ * Why TCP does not send the `unsent` bytes now that it has of its user; asks what tcp_write_xmit() asks of the first segment, in its
+ * order.
+ */
+static __always_inline enum tailor_unsent why_unsent(const struct sock *sk, struct tcp_sock *tcp, uint32_t unsent)
+{
+	uint32_t packets = tcp->packets_out, una = tcp->snd_una, small = tcp->snd_sml, next = tcp->snd_nxt, segment = tcp->mss_cache;
+	uint32_t nonagle = BPF_CORE_READ_BITFIELD(tcp, nonagle);
+
+	if (sk->sk_pacing_status == SK_PACING_NEEDED && tcp->tcp_wstamp_ns > tcp->tcp_clock_cache)
+		return TAILOR_UNSENT_OTHER;
+	if (packets - (tcp->sacked_out + tcp->lost_out) + tcp->retrans_out >= tcp->snd_cwnd)
+		return TAILOR_UNSENT_CONGESTION;
+	if (is_after(next + (unsent < segment ? unsent : segment), una + tcp->snd_wnd))
+		return TAILOR_UNSENT_WINDOW;
+	if (unsent >= segment)
+		return TAILOR_UNSENT_OTHER;
+	if (nonagle & TCP_NAGLE_CORK)
+		return TAILOR_UNSENT_CORK;
+	/* Minshall's variant: only an earlier segment that was less than a whole one holds this one back. */
+	if (!nonagle && packets && is_after(small, una) && !is_after(small, next))
+		return TAILOR_UNSENT_NAGLE;
+	/* MSG_MORE leaves no trace, but with nothing under way only that keeps bytes back. */
+	return packets ? TAILOR_UNSENT_OTHER : TAILOR_UNSENT_CORK;
+}
+
+/* As arg[2] of a write that has just ended; the socket is not locked any more. */
+static __always_inline uint64_t unsent_of(const struct sock *sk, struct tcp_sock *tcp)
+{
+	uint32_t next = *(volatile uint32_t *)&tcp->snd_nxt, unsent = tcp->write_seq - next;
+	enum tailor_unsent why;
+
+	if (!unsent)
+		return 0;
+	why = why_unsent(sk, tcp, unsent);
+	/* An acknowledgement has come and let bytes go: what was asked is a mix. */
+	if (*(volatile uint32_t *)&tcp->snd_nxt != next) {
+		unsent = tcp->write_seq - *(volatile uint32_t *)&tcp->snd_nxt;
+		why = TAILOR_UNSENT_OTHER;
+	}
+	return unsent ? TAILOR_UNSENT(why, unsent) : 0;
 }
 
 static __always_inline void written(struct sock *sk, int bytes)
@@ -145,11 +205,12 @@ static __always_inline void written(struct sock *sk, int bytes)
 	if (bytes <= 0 || current_role() != ROLE_SERVER)
 		return;
 	request = tagged_request(sk, END_SERVER);
-	if (!request)
+	if (!request && !serves[local_port(sk)])
 		return;
+	faults_tell();
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (tcp)
-		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, sk, request, tcp->write_seq - (uint32_t)bytes, bytes);
+		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, sk, request, tcp->write_seq - (uint32_t)bytes, bytes, unsent_of(sk, tcp));
 }
 
 /* These two (since 6.3) see every way to receive and send, io_uring and sendfile too, and cost other calls nothing. */
@@ -209,7 +270,7 @@ int BPF_PROG(on_net_dev_queue, struct sk_buff *skb)
 	headers_length = (uint32_t)(transport - skb->data) + (header.offset >> 4) * 4;
 	if (skb->len <= headers_length) /* a pure acknowledgement */
 		return 0;
-	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, sk, request, bpf_ntohl(header.sequence), skb->len - headers_length);
+	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, sk, request, bpf_ntohl(header.sequence), skb->len - headers_length, 0);
 	return 0;
 }
 
@@ -228,6 +289,6 @@ int BPF_PROG(on_tcp_retransmit_skb, const struct sock *sk, const struct sk_buff 
 		return 0;
 	sequence = BPF_CORE_READ(segment, seq);
 	end = BPF_CORE_READ(segment, end_seq);
-	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, sk, request, sequence, end - sequence);
+	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, sk, request, sequence, end - sequence, 0);
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "proxy/client.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
@@ -9,9 +10,11 @@
 #include <unistd.h>
 
 #include "proxy/addresses.h"
+#include "proxy/client_wait.h"
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
+#include "proxy/late.h"
 #include "proxy/record.h"
 #include "proxy/replay.h"
 #include "proxy/response.h"
@@ -87,6 +90,7 @@ void client_accepted(struct worker *worker, int fd)
 	client->early_ns = 0;
 	client->counted = false;
 	client->beyond = false;
+	client->wait.since_ns = 0;
 	exchange_clear(&client->exchange);
 	learn_peer(client);
 	if (__atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max) {
@@ -219,6 +223,7 @@ static void note_early_bytes(struct client *client, uint64_t read_ns)
 static void begin_request(struct worker *worker, struct client *client, uint64_t early_ns)
 {
 	uint64_t now_ns = early_ns ? 0 : tailor_clock_ns(), read_ns = early_ns ? early_ns : now_ns;
+	uint64_t late_ns = early_ns ? 0 : late_from_ns(worker);
 
 	client->state = CLIENT_HEAD;
 	client->fresh = false;
@@ -228,6 +233,8 @@ static void begin_request(struct worker *worker, struct client *client, uint64_t
 	/* For the whole head: a byte now and then would hold the connection for ever. */
 	timeouts_wait(worker, client, worker->options->head_timeout_ns);
 	parse(worker, client, now_ns);
+	if (late_ns)
+		record(worker, TAILOR_EVENT_REQUEST_LATE, &client->exchange, client->port, late_ns, 0, 0);
 	note_early_bytes(client, read_ns);
 }
 
@@ -364,7 +371,9 @@ void client_complete(struct worker *worker, struct client *client, enum operatio
 		}
 		if (closing || result <= 0)
 			client->exchange.direct = NULL;
-		if (!closing && result <= 0)
+		if (!closing && result == -EAGAIN && !client_waits(client))
+			response_waits(worker, client);
+		else if (!closing && result <= 0)
 			exchange_client_gone(worker, client);
 		else if (!closing)
 			response_sent(worker, client, (uint32_t)result);

@@ -10,6 +10,7 @@
 #include "proxy/attempt.h"
 #include "proxy/body.h"
 #include "proxy/client.h"
+#include "proxy/client_wait.h"
 #include "proxy/head.h"
 #include "proxy/record.h"
 #include "proxy/replay.h"
@@ -200,7 +201,7 @@ void exchange_refuse(struct worker *worker, struct client *client, unsigned int 
 	exchange->response_complete = true;
 	/* An HTTP/1.0 client that is not told otherwise waits for the close. */
 	exchange->close = !exchange->keep_alive || !exchange->request_complete || exchange->minor == 0 || worker->stopping;
-	length = head_write_refusal(status, exchange, date_text(&worker->date, tailor_clock_wall_ns() / TAILOR_NS_PER_S),
+	length = head_write_refusal(status, exchange, date_now(&worker->date, worker->now_ns),
 	                            client_out(worker, client) + exchange->out_end,
 	                            worker->out_bytes - exchange->out_end);
 	if (length > 0)
@@ -215,6 +216,7 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	/* A connection beyond the limit is refused without a request. */
 	if (exchange->id == 0)
 		return;
+	client_wait_end(worker, client);
 	if (exchange->moved)
 		count(&worker->counters.failed_over);
 	count(&worker->counters.requests);

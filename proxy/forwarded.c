@@ -37,9 +37,27 @@ static bool quotes_end(struct http1_text value)
 	return !quoted;
 }
 
-/* In Forwarded: what follows an open quote is a part of its string, so a client could make our own words its own. */
+/* Whether all comments in it end (RFC 9110, 5.6.5): they may hold others. */
+static bool comments_end(struct http1_text value)
+{
+	size_t depth = 0;
+
+	for (size_t i = 0; i < value.length; i++) {
+		if (value.data[i] == '(')
+			depth++;
+		else if (depth > 0 && value.data[i] == ')')
+			depth--;
+		else if (depth > 0 && value.data[i] == '\\')
+			i++;
+	}
+	return depth == 0;
+}
+
+/* What follows an open quote or comment is a part of it, so that others could make our own words theirs. */
 static bool is_fit(const struct http1_field *field)
 {
+	if (is_named(field, "Via"))
+		return comments_end(field->value);
 	return !is_named(field, "Forwarded") || quotes_end(field->value);
 }
 

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "proxy/date.h"
 #include "proxy/output.h"
 
 static void put_field(struct output *output, const struct http1_field *field)
@@ -180,7 +181,19 @@ static void put_end_to_end(struct output *output, const struct http1_head *head,
 	forwarded_put_via(output, via, head);
 }
 
-int head_write_response(const struct exchange *exchange, const struct http1_head *head, const char *via, char *to,
+/* A response that goes on has one: the time of its receipt, where its server has said none (RFC 9110, 6.6.1). */
+static void put_date(struct output *output, const struct http1_head *head, const char *date)
+{
+	for (size_t i = 0; i < head->field_count; i++) {
+		if (head->field[i].known == HTTP1_DATE && !http1_is_hop_by_hop(head, &head->field[i]))
+			return;
+	}
+	PUT(output, "Date: ");
+	put(output, date, DATE_BYTES);
+	PUT(output, "\r\n");
+}
+
+int head_write_response(const struct exchange *exchange, const struct http1_head *head, const char *via, const char *date, char *to,
                         size_t size)
 {
 	struct output output = {.at = to, .end = to + size};
@@ -197,6 +210,7 @@ int head_write_response(const struct exchange *exchange, const struct http1_head
 		PUT(&output, "Connection: close\r\n");
 	else if (exchange->minor == 0)
 		PUT(&output, "Connection: keep-alive\r\n");
+	put_date(&output, head, date);
 	put_id(&output, exchange->id);
 	PUT(&output, "\r\n");
 	return finish(&output, to);

@@ -21,9 +21,9 @@
 int head_write_request(struct trace_source *trace, const struct http1_head *head, uint64_t id, const char *host,
                        const struct forwarded_rules *rules, char *to, size_t size);
 
-/* Writes the response head for the client, framed by exchange->reframing and ->close; `via` as in struct forwarded_rules.
- * Returns the length, or -ENOBUFS. */
-int head_write_response(const struct exchange *exchange, const struct http1_head *head, const char *via, char *to,
+/* Writes the response head for the client, framed by exchange->reframing and ->close; `via` as in struct forwarded_rules; `date` is
+ * that of now, DATE_BYTES long, for where the server has said none. Returns the length, or -ENOBUFS. */
+int head_write_response(const struct exchange *exchange, const struct http1_head *head, const char *via, const char *date, char *to,
                         size_t size);
 
 /* Writes a 101 that changes to `protocol`. Returns the length, or -ENOBUFS. */

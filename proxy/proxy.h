@@ -11,11 +11,14 @@
 #include <stdint.h>
 #include <tailor/channel.h>
 #include <tailor/jvm_page.h>
+#include <tailor/late.h>
 #include <tailor/tag.h>
 #include "base/address.h"
 
 #define TAILOR_PROXY_SERVERS_MAX 2 /* an active/backup pair, or one alone */
 #define TAILOR_PROXY_WORKERS_MAX TAILOR_JVM_WAKERS
+/* How long a client must take nothing of its response for TAILOR_EVENT_CLIENT_WAIT. */
+#define TAILOR_PROXY_CLIENT_WAIT_NS UINT64_C(200000)
 
 struct tailor_proxy_server {
 	char name[32];
@@ -66,6 +69,7 @@ struct tailor_proxy_options {
 	uint64_t request_timeout_ns;    /* a request's first byte to its response's last; 0: none */
 
 	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
+	const struct tailor_late *late;         /* TAILOR_LATE_THREADS entries; NULL: nobody tells */
 	const struct tailor_channel *channels;  /* one request channel per worker */
 };
 

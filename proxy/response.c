@@ -3,8 +3,10 @@
 
 #include <assert.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include "proxy/client.h"
+#include "proxy/client_wait.h"
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
@@ -149,8 +151,8 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;
-	length = head_write_response(exchange, head, worker->options->via, client_out(worker, client) + exchange->out_end,
-	                             worker->out_bytes - exchange->out_end);
+	length = head_write_response(exchange, head, worker->options->via, date_now(&worker->date, worker->now_ns),
+	                             client_out(worker, client) + exchange->out_end, worker->out_bytes - exchange->out_end);
 	upstream->in.start += (uint32_t)head->head_bytes;
 	upstream->in.body = upstream->in.start;
 	/* More than comes by chance in the same piece is taken in by our own measure. */
@@ -343,7 +345,9 @@ static void submit(struct worker *worker, struct client *client, const char *dat
 		record_reply(worker, exchange);
 	}
 	timeouts_wait(worker, client, worker->options->body_timeout_ns);
-	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, 0,
+	if (client_waits(client))
+		client->wait.bytes = bytes;
+	tailor_ring_send(worker->ring, client->connection.fd, data, bytes, client_waits(client) ? 0 : MSG_DONTWAIT,
 	                 connection_begin(&client->connection, OPERATION_SEND));
 }
 
@@ -394,10 +398,18 @@ void response_pump(struct worker *worker, struct client *client)
 		tunnel_advance(worker, client);
 }
 
+void response_waits(struct worker *worker, struct client *client)
+{
+	client_wait_begin(worker, client);
+	/* The same bytes again, and perhaps more by now. */
+	response_pump(worker, client);
+}
+
 void response_sent(struct worker *worker, struct client *client, uint32_t bytes)
 {
 	struct exchange *exchange = &client->exchange;
 
+	client_wait_end(worker, client);
 	exchange->reply_bytes += bytes;
 	/* From here it waits for the server, or still for the rest of the request. */
 	if (exchange->request_complete || !input_empty(&client->in))

@@ -17,4 +17,7 @@ void response_pump(struct worker *worker, struct client *client);
 /* A send to the client has completed with `result` > 0. */
 void response_sent(struct worker *worker, struct client *client, uint32_t bytes);
 
+/* A send to the client has completed with -EAGAIN: nothing of it was taken. It is sent again, and waits this time. */
+void response_waits(struct worker *worker, struct client *client);
+
 #endif /* TAILOR_PROXY_RESPONSE_H */

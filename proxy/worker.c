@@ -404,6 +404,8 @@ static void serve(struct worker *worker)
 			ret = wait(worker);
 
 		pause_awake(worker);
+		worker->before_ns = worker->last_ns;
+		worker->last_ns = worker->now_ns;
 		worker->now_ns = tailor_clock_ns();
 		worker->turn++;
 		/* Before anything else: a stopped server's requests are the ones that cannot wait. */
@@ -429,7 +431,9 @@ void *worker_run(void *argument)
 	(void)pthread_setname_np(pthread_self(), name);
 	worker->pid = (uint32_t)getpid();
 	worker->tid = (uint32_t)gettid();
-	worker->now_ns = tailor_clock_ns();
+	worker->now_ns = worker->last_ns = worker->before_ns = tailor_clock_ns();
+	if (worker->options->late)
+		worker->late = &worker->options->late[TAILOR_LATE_ENTRY(worker->tid)];
 	worker->start_result = tailor_ring_open(&ring_options, &worker->ring);
 	if (worker->start_result == 0) {
 		wheel_open(&worker->wheel, worker->now_ns);

@@ -5,6 +5,7 @@
  *
  *   input.c     bytes received and not used up
  *   client.c    the client's side: bytes in, state of the connection
+ *   client_wait.c  when its socket takes no more
  *   exchange.c  one request: its beginning, its end
  *   attempt.c   its attempts at servers, failover
  *   body.c      its body on the way to servers; replay.c keeps what may be sent again
@@ -187,6 +188,16 @@ enum client_state {
 	CLIENT_CLOSING,
 };
 
+/* See client_wait.h. */
+struct client_wait {
+	uint64_t since_ns; /* the socket has taken nothing since; 0: it does, as far as known */
+	uint64_t bytes; /* of the send that waits */
+	uint64_t window_us, buffer_us; /* TCP's counters then */
+	bool asked;         /* what TCP has said is here */
+	bool window_closed; /* the client's, then */
+	bool all_sent;      /* nothing but the socket's own buffer was in the way then */
+};
+
 struct client {
 	struct connection connection;
 	enum client_state state;
@@ -206,6 +217,7 @@ struct client {
 	char *forward; /* the request as servers get it, from its beginning unless it is too long */
 	char *replay;  /* instead, when it is longer; see replay.h */
 	char *out;     /* heads, reframed and small bodies for the client */
+	struct client_wait wait;
 	struct exchange exchange;
 };
 
@@ -289,6 +301,8 @@ struct worker {
 	struct shared *shared;
 	struct trace_source trace;
 	uint64_t now_ns; /* of this turn of the loop; for deadlines, not for events */
+	uint64_t last_ns, before_ns; /* of the turn before this one, and of the one before that */
+	const struct tailor_late *late; /* of this thread; NULL: nobody tells */
 	uint64_t turn;    /* of the loop: what is queued in one goes to the kernel with the next */
 	uint64_t step_ns; /* what events recorded now have as their time (record.h); 0: what the clock says */
 	struct told told;

@@ -33,7 +33,8 @@ enum tailor_event_kind {
 	TAILOR_EVENT_WAKEUP = 1,
 	/* A traced task got a CPU. pid/tid: that task, request: what it is bound to. arg[0]: task that had the CPU
 	 * before, arg[1..2]: its comm. Where nobody had it (tid 0) instead arg[1]: when the CPU left its idle state, arg[2]:
-	 * that state's number + 1 (the kernel's cpuidle order: higher is deeper); both 0 where not known. */
+	 * that state's number + 1 (the kernel's cpuidle order: higher is deeper); both 0 where not known. An arg[1] before the
+	 * task's wake-up is of an earlier time: the CPU was awake already. */
 	TAILOR_EVENT_SWITCH_IN = 2,
 	/* A traced task lost its CPU. pid/tid, request: as above. extra: TAILOR_SWITCH(state it left in, system
 	 * call it was in). arg[0]: task that took the CPU, arg[1..2]: its comm. */
@@ -46,10 +47,11 @@ enum tailor_event_kind {
 	TAILOR_EVENT_PAGE_FAULT_END = 5,
 	/* A traced server's thread received bytes on a tagged connection and is bound to `request` from now on.
 	 * extra: TAILOR_PORTS(local, remote) as the server sees them, arg[0]: TCP sequence of the first byte
-	 * received, arg[1]: bytes. */
+	 * received, arg[1]: bytes. request 0: the connection has no tag, but tagged ones came at the same local port: the
+	 * thread serves somebody who did not come through the proxy, and is bound to nothing. */
 	TAILOR_EVENT_RECEIVE = 6,
 	/* A thread of a traced server wrote to a tagged connection; time is the end of the write.
-	 * request: of the connection's tag. extra: TAILOR_PORTS(local, remote) as the writer sees them,
+	 * request: of the connection's tag, 0 as for RECEIVE. extra: TAILOR_PORTS(local, remote) as the writer sees them,
 	 * arg[0]: TCP sequence of the first byte, arg[1]: bytes, arg[2]: TAILOR_UNSENT(why, bytes that TCP had not sent
 	 * then). */
 	TAILOR_EVENT_SYSCALL_WRITE = 7,
@@ -74,14 +76,15 @@ enum tailor_event_kind {
 	 * had come the last time before that. */
 	TAILOR_EVENT_CPU_STALL = 14,
 	/* Interrupts kept a traced task from its CPU for a time worth telling. pid/tid: the task that they interrupted. extra:
-	 * TAILOR_INTERRUPT(soft, number). arg[0]: ns, until this event's time. Optional. */
+	 * TAILOR_INTERRUPT(soft, number). arg[0]: ns, until this event's time. Softirqs that the task's own system call ran at its end
+	 * (loopback's network) are among them. Optional. */
 	TAILOR_EVENT_INTERRUPT = 15,
 	/* Page faults in a row of one thread that did not sleep, where fexit is refused; time is the last one's end. extra: how many.
 	 * arg[0]: the first one's start, arg[1]: ns in faults, each from its exception to the change of the process's resident memory
 	 * that it makes (a little less than it really takes); arg[2]: lowest address. */
 	TAILOR_EVENT_PAGE_FAULTS = 16,
-	/* Bytes came for a socket of a traced proxy, whose worker had been woken at least TAILOR_LATE_NS ago and still not
-	 * run: it sees them late. extra: TAILOR_PORTS(local, remote) as the proxy sees them. arg[0]: TCP sequence up to which bytes
+	/* Bytes came for a socket of a traced proxy, whose worker had been kept from running for at least TAILOR_LATE_NS (it had been woken,
+	 * pushed off its CPU or stopped): it sees them late. Only the first ones of a socket while it was. extra: TAILOR_PORTS(local, remote) as the proxy sees them. arg[0]: TCP sequence up to which bytes
 	 * are there. */
 	TAILOR_EVENT_ARRIVAL = 17,
 
@@ -197,7 +200,9 @@ enum tailor_event_kind {
 #define TAILOR_LATE_NS 1000000
 
 /* In extra of WAKEUP. */
-#define TAILOR_WAKEUP_THROTTLED 1 /* the woken task's cgroup had used up its CPU quota: it must wait for the next period */
+/* The woken task's cgroup had used up its CPU quota: it must wait for the next period. Before Linux 6.18 only: there it first gets a
+ * CPU all the same, and leaves it as TAILOR_TASK_THROTTLED when it is to return to user mode. */
+#define TAILOR_WAKEUP_THROTTLED 1
 
 /* In extra of SWITCH_OUT. call: x86-64 system call number + 1; TAILOR_CALL_NONE: an exception (a page fault) or an interrupt; 0: not
  * known. */
@@ -229,7 +234,8 @@ enum tailor_task_state {
 	TAILOR_TASK_STOPPED = 3,       /* SIGSTOP or a tracer */
 	TAILOR_TASK_DEAD = 4,
 	TAILOR_TASK_OTHER = 5,
-	TAILOR_TASK_THROTTLED = 6, /* runnable, but its cgroup had used up its CPU quota */
+	/* Runnable, but its cgroup had used up its CPU quota. No WAKEUP says when it has some again: the next is its SWITCH_IN. */
+	TAILOR_TASK_THROTTLED = 6,
 };
 
 /* Why TCP kept bytes that a write had given it. */

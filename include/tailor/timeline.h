@@ -55,7 +55,7 @@ enum tailor_join {
 	TAILOR_JOIN_NONE = 0,
 	TAILOR_JOIN_INFERRED = 1,
 	TAILOR_JOIN_CONFIRMED = 2, /* handed off by wake-ups, and the last thread wrote the response */
-	TAILOR_JOIN_CERTAIN = 3,   /* the same thread received and wrote */
+	TAILOR_JOIN_CERTAIN = 3,   /* the same thread (or virtual thread) received and wrote, or the application said who worked */
 };
 
 /* What can be missing from a timeline, as bits. Each is named in every timeline it is missing from. */
@@ -100,7 +100,7 @@ struct tailor_loss {
 /* One request as the proxy saw it. Owned by value. */
 struct tailor_request {
 	uint64_t id;
-	uint64_t begin_ns; /* first byte read from the client */
+	uint64_t begin_ns; /* first byte read from the client; in a timeline when it came, where the proxy was held up and that is known */
 	uint64_t end_ns;   /* last byte of the response accepted by the client's socket */
 	uint64_t wall_ns;  /* CLOCK_REALTIME at begin_ns, for people; 0 unknown */
 	uint16_t status;

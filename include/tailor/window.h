@@ -42,6 +42,7 @@ struct tailor_record {
 	uint32_t worker_pid; /* the proxy's worker that carried it */
 	uint32_t worker_tid;
 	uint32_t client_ip; /* IPv4 in host order, 0 for others */
+	uint16_t client_port;
 	uint8_t minor;      /* of the request's HTTP/1.x; with parsed_ns */
 	uint64_t parsed_ns;
 	uint64_t queued_ns; /* when it began to wait for a place at a server; 0: it did not */

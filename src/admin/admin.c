@@ -13,13 +13,24 @@
 #include "base/listen.h"
 #include "base/peer.h"
 
+/* Beyond these, the oldest one that has not asked anything yet has to go; libmicrohttpd itself would let the new ones wait. */
 #define CONNECTIONS_MAX 16
-#define TIMEOUT_S 10
+#define CONNECTIONS_ROOM 64
+#define TIMEOUT_S 5
 /* How long requests under way may take to be answered when the thread is to end, and how often to look. */
 #define REST_MS 200
 #define REST_STEP_MS 10
 
+/* Of the daemon's thread alone, which calls everything here. */
+struct connection {
+	struct connection *next;
+	int fd;
+	bool asked;   /* a request is here whole, and its answer under way */
+	bool evicted; /* is told to end */
+};
+
 struct tailor_admin {
+	struct connection *connections; /* newest first */
 	struct MHD_Daemon *daemon;
 	struct tailor_address address;
 	int fd; /* listening */
@@ -44,6 +55,67 @@ static bool is_expected(const struct tailor_admin *admin, struct MHD_Connection 
 	return false;
 }
 
+static struct connection *known(struct MHD_Connection *connection)
+{
+	const union MHD_ConnectionInfo *information = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+
+	return information ? information->socket_context : NULL;
+}
+
+/* Who keeps many connections open and asks nothing keeps nobody out. */
+static void evict(struct tailor_admin *admin)
+{
+	struct connection *oldest = NULL;
+	unsigned int count = 0;
+
+	for (struct connection *connection = admin->connections; connection; connection = connection->next) {
+		if (connection->evicted)
+			continue;
+		count++;
+		if (!connection->asked || !oldest || oldest->asked)
+			oldest = connection;
+	}
+	if (count <= CONNECTIONS_MAX || !oldest)
+		return;
+	oldest->evicted = true;
+	/* The daemon finds it ended and closes it. */
+	(void)shutdown(oldest->fd, SHUT_RDWR);
+}
+
+static void connected(void *context, struct MHD_Connection *connection, void **socket_context, enum MHD_ConnectionNotificationCode what)
+{
+	struct tailor_admin *admin = context;
+	const union MHD_ConnectionInfo *information = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+	struct connection *mine = *socket_context, **link = &admin->connections;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		mine = information ? calloc(1, sizeof(*mine)) : NULL;
+		if (!mine)
+			return;
+		*mine = (struct connection){.next = admin->connections, .fd = information->connect_fd};
+		*socket_context = admin->connections = mine;
+		evict(admin);
+		return;
+	}
+	while (*link && *link != mine)
+		link = &(*link)->next;
+	if (*link)
+		*link = mine->next;
+	free(mine);
+	*socket_context = NULL;
+}
+
+static void answered(void *context, struct MHD_Connection *connection, void **request, enum MHD_RequestTerminationCode why)
+{
+	struct connection *mine = known(connection);
+
+	(void)context;
+	(void)request;
+	(void)why;
+	if (mine)
+		mine->asked = false;
+}
+
 static enum MHD_Result answer(void *context, struct MHD_Connection *connection, const char *path, const char *method,
                               const char *version, const char *upload, size_t *upload_size, void **request)
 {
@@ -64,6 +136,8 @@ static enum MHD_Result answer(void *context, struct MHD_Connection *connection, 
 		*upload_size = 0;
 		return MHD_YES;
 	}
+	if (known(connection))
+		known(connection)->asked = true;
 	if (is_expected(admin, connection))
 		admin->handler(admin->context, method, path, &reply);
 	else
@@ -133,7 +207,8 @@ int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler
 	admin->context = context;
 	if (fd >= 0)
 		admin->daemon = MHD_start_daemon(MHD_USE_INTERNAL_POLLING_THREAD | MHD_USE_EPOLL | MHD_USE_ITC, 0, NULL, NULL, answer, admin,
-		                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_MAX,
+		                                 MHD_OPTION_LISTEN_SOCKET, fd, MHD_OPTION_CONNECTION_LIMIT, CONNECTIONS_ROOM,
+		                                 MHD_OPTION_NOTIFY_CONNECTION, connected, admin, MHD_OPTION_NOTIFY_COMPLETED, answered, admin,
 		                                 MHD_OPTION_CONNECTION_TIMEOUT, TIMEOUT_S, MHD_OPTION_END);
 	admin->daemon_fd = fd;
 	if (admin->daemon)

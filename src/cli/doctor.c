@@ -13,29 +13,9 @@
 
 #include "base/cleanup.h"
 #include "cli/commands.h"
+#include "cli/doctor.h"
 #include "collect/kernel.h"
 #include "ring/ring.h"
-
-#define FINDINGS_MAX 64
-
-/* How one thing stands on this host. */
-enum standing {
-	STANDING_GOOD,
-	STANDING_MISSING_OPTIONAL, /* detail is lost */
-	STANDING_MISSING,          /* a feature is lost */
-	STANDING_INFORMATION,
-};
-
-struct finding {
-	enum standing standing;
-	char what[48];
-	char text[224];
-};
-
-struct findings {
-	size_t count;
-	struct finding list[FINDINGS_MAX];
-};
 
 static const char *standing_name(enum standing standing)
 {
@@ -48,7 +28,7 @@ static const char *standing_name(enum standing standing)
 	return "unknown";
 }
 
-__attribute__((format(printf, 4, 5))) static void add(struct findings *findings, enum standing standing, const char *what, const char *format, ...)
+void doctor_add(struct findings *findings, enum standing standing, const char *what, const char *format, ...)
 {
 	struct finding *finding;
 	va_list arguments;
@@ -71,9 +51,9 @@ static void look_at_host(struct findings *findings)
 	if (uname(&host) != 0 || sscanf(host.release, "%u.%u", &major, &minor) != 2)
 		return;
 	if (major > 6 || (major == 6 && minor >= 1))
-		add(findings, STANDING_GOOD, "kernel", "Linux %s (6.1 or later is needed)", host.release);
+		doctor_add(findings, STANDING_GOOD, "kernel", "Linux %s (6.1 or later is needed)", host.release);
 	else
-		add(findings, STANDING_MISSING, "kernel", "Linux %s is older than 6.1: upgrade the kernel", host.release);
+		doctor_add(findings, STANDING_MISSING, "kernel", "Linux %s is older than 6.1: upgrade the kernel", host.release);
 }
 
 static void look_at_ring(struct findings *findings)
@@ -83,11 +63,11 @@ static void look_at_ring(struct findings *findings)
 	int error = tailor_ring_open(&options, &ring);
 
 	if (error) {
-		add(findings, STANDING_MISSING, "io_uring", "%s", tailor_ring_explain(error));
+		doctor_add(findings, STANDING_MISSING, "io_uring", "%s", tailor_ring_explain(error));
 		return;
 	}
 	tailor_ring_close(ring);
-	add(findings, STANDING_GOOD, "io_uring", "the proxy's data path works");
+	doctor_add(findings, STANDING_GOOD, "io_uring", "the proxy's data path works");
 }
 
 static void look_at_kernel(struct findings *findings)
@@ -97,18 +77,18 @@ static void look_at_kernel(struct findings *findings)
 	int count = tailor_kernel_survey(probes, TAILOR_PROBES_MAX, error, sizeof(error));
 
 	if (count < 0) {
-		add(findings, STANDING_MISSING, "kernel events", "%s", error);
+		doctor_add(findings, STANDING_MISSING, "kernel events", "%s", error);
 		return;
 	}
-	add(findings, STANDING_GOOD, "kernel events", "BPF programs load");
+	doctor_add(findings, STANDING_GOOD, "kernel events", "BPF programs load");
 	for (int i = 0; i < count; i++) {
 		char what[48];
 
 		snprintf(what, sizeof(what), "probe %s", probes[i].name);
 		if (probes[i].attached)
-			add(findings, STANDING_GOOD, what, "%s", probes[i].question);
+			doctor_add(findings, STANDING_GOOD, what, "%s", probes[i].question);
 		else
-			add(findings, probes[i].required ? STANDING_MISSING : STANDING_MISSING_OPTIONAL, what, "%s: %s",
+			doctor_add(findings, probes[i].required ? STANDING_MISSING : STANDING_MISSING_OPTIONAL, what, "%s: %s",
 			    probes[i].question, probes[i].reason);
 	}
 }
@@ -144,15 +124,15 @@ static void look_at_jvms(struct findings *findings)
 			continue;
 		jvms++;
 		if (has_agent)
-			add(findings, STANDING_GOOD, "JVM", "pid %s has the agent", entry->d_name);
+			doctor_add(findings, STANDING_GOOD, "JVM", "pid %s has the agent", entry->d_name);
 		else
-			add(findings, STANDING_INFORMATION, "JVM", "pid %s runs without the agent: start it with -agentpath:.../libtailor-agent.so=socket=PATH",
+			doctor_add(findings, STANDING_INFORMATION, "JVM", "pid %s runs without the agent: start it with -agentpath:.../libtailor-agent.so=socket=PATH",
 			    entry->d_name);
 	}
 	if (processes)
 		closedir(processes);
 	if (!jvms)
-		add(findings, STANDING_INFORMATION, "JVM", "none of this user's processes is a HotSpot JVM now");
+		doctor_add(findings, STANDING_INFORMATION, "JVM", "none of this user's processes is a HotSpot JVM now");
 }
 
 static int print_json(const struct findings *findings)
@@ -178,17 +158,24 @@ static void print_table(const struct findings *findings)
 		printf("%-8s %-26s %s\n", standing_name(findings->list[i].standing), findings->list[i].what, findings->list[i].text);
 }
 
+struct doctor_arguments {
+	const char *config;
+	int json;
+};
+
 static const struct argp_option options[] = {
+	{"config", 'c', "FILE", 0, "Also say what the proxy that runs with this configuration has lost", 0},
 	{"json", 'j', NULL, 0, "Print {\"findings\": [{what, standing, text}]}", 0},
 	{0},
 };
 
 static error_t parse_option(int key, char *value, struct argp_state *state)
 {
-	int *json = state->input;
+	struct doctor_arguments *arguments = state->input;
 
 	switch (key) {
-	case 'j': *json = 1; return 0;
+	case 'c': arguments->config = value; return 0;
+	case 'j': arguments->json = 1; return 0;
 	case ARGP_KEY_ARG: argp_error(state, "unexpected \"%s\"", value); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;
 	}
@@ -197,20 +184,23 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 int tailor_command_doctor(int argc, char **argv)
 {
 	static const struct argp argp = {
-		options, parse_option, "",
+		options, parse_option, "[-c FILE]",
 		"Says what this host allows and what is missing, with the remedy. Loads the probes for a moment and leaves nothing behind.\v"
 		"ok: works. limited: detail is lost. missing: a feature is lost (exit code 1). info: good to know.\n",
 		NULL, NULL, NULL,
 	};
 	struct findings findings = {0};
-	int json = 0, missing = 0;
+	struct doctor_arguments arguments = {0};
+	int missing = 0;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &json);
+	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	look_at_host(&findings);
 	look_at_ring(&findings);
 	look_at_kernel(&findings);
 	look_at_jvms(&findings);
-	if (!json)
+	if (arguments.config && doctor_look_at_proxy(&findings, arguments.config) != 0)
+		return TAILOR_EXIT_USAGE;
+	if (!arguments.json)
 		print_table(&findings);
 	else if (print_json(&findings) != 0)
 		return TAILOR_EXIT_FAILED;

@@ -41,7 +41,7 @@ static int give_files(const struct tailor_config *config, char *error, size_t er
 	return ret;
 }
 
-int privileges_drop(const struct tailor_config *config, char *error, size_t error_size)
+int privileges_drop(const struct tailor_config *config, int needs_perfmon, char *error, size_t error_size)
 {
 	int ret = 0;
 
@@ -59,7 +59,7 @@ int privileges_drop(const struct tailor_config *config, char *error, size_t erro
 	capng_clear(CAPNG_SELECT_BOTH);
 	/* A container may not have them to keep. */
 	for (int capability = 0; capability <= CAP_LAST_CAP; capability++)
-		if ((capability == CAP_SYS_PTRACE || capability == CAP_DAC_READ_SEARCH) &&
+		if ((capability == CAP_SYS_PTRACE || capability == CAP_DAC_READ_SEARCH || (needs_perfmon && capability == CAP_PERFMON)) &&
 		    prctl(PR_CAPBSET_READ, capability) == 1)
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, (unsigned int)capability);
 	if (config->has_user)

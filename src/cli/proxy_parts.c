@@ -106,6 +106,8 @@ static int open_kernel(struct proxy_run *run)
 		error = tailor_kernel_open(run->config.events_per_cpu, &run->kernel, run->kernel_error, sizeof(run->kernel_error));
 	if (error == 0) {
 		run->tags = tailor_kernel_tags(run->kernel);
+		if (run->config.trace_interrupts)
+			tailor_kernel_watch_interrupts(run->kernel);
 		return 0;
 	}
 	if (run->config.trace == TAILOR_CONFIG_TRACE_REQUIRED) {
@@ -160,7 +162,7 @@ static int open_listeners(struct proxy_run *run)
 static int give_up_rights(struct proxy_run *run)
 {
 	char text[256];
-	int error = privileges_drop(&run->config, text, sizeof(text));
+	int error = privileges_drop(&run->config, run->kernel && tailor_kernel_needs_perfmon(run->kernel), text, sizeof(text));
 
 	if (error)
 		proxy_say("%s", text);
@@ -246,6 +248,7 @@ static int start_proxy(struct proxy_run *run)
 		.queue_timeout_ns = config->queue_timeout_ns,
 		.request_timeout_ns = config->request_timeout_ns,
 		.tags = run->tags,
+		.late = run->kernel ? tailor_kernel_lates(run->kernel) : NULL,
 		.channels = run->channels,
 	};
 	char text[256];
@@ -284,6 +287,7 @@ static int start_observer(struct proxy_run *run)
 	if (run->kernel) {
 		options.cpus = tailor_kernel_channels(run->kernel, &options.kernel_channels);
 		options.missing = tailor_kernel_missing(run->kernel);
+		options.kernel = run->kernel;
 	} else {
 		options.missing = TAILOR_MISSING_KERNEL;
 	}

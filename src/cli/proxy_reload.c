@@ -94,7 +94,8 @@ static void add_restarts(struct report *report, const struct tailor_config *old,
 		{"limits", same_limits(old, new)},
 		{"forwarded", strcmp(old->via, new->via) == 0 && old->x_forwarded == new->x_forwarded && old->forwarded == new->forwarded},
 		{"upgrade", old->upgrades == new->upgrades && memcmp(old->upgrade, new->upgrade, sizeof(old->upgrade)) == 0},
-		{"trace", old->trace == new->trace && old->events_per_cpu == new->events_per_cpu},
+		{"trace", old->trace == new->trace && old->events_per_cpu == new->events_per_cpu &&
+		                  old->trace_interrupts == new->trace_interrupts},
 	};
 	const struct key kept[] = {
 		{"listen", same_address(&old->listen, &new->listen)},

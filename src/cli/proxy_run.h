@@ -60,7 +60,7 @@ struct proxy_successor {
 	int fd;        /* -1: nobody wants to take over */
 	pid_t pid;
 	enum successor_stage stage;
-	uint64_t since_ns; /* of SUCCESSOR_HAS_ALL */
+	uint64_t since_ns; /* of this stage */
 	uint32_t taken;    /* bits 1 << enum takeover_part */
 	uint64_t not_stored; /* timelines, before the store was let go of */
 };

@@ -78,7 +78,7 @@ void proxy_say_missing(const struct proxy_run *run)
 		proxy_say("without kernel events: %s", run->kernel_error);
 	count = run->kernel ? tailor_kernel_probes(run->kernel, &probes) : 0;
 	for (size_t i = 0; i < count; i++) {
-		if (!probes[i].attached)
+		if (!probes[i].attached && !probes[i].unasked)
 			proxy_say("without probe %s: %s", probes[i].name, probes[i].reason);
 	}
 	if (!run->hub)

@@ -86,6 +86,29 @@ static json_t *missing_json(const struct proxy_run *run)
 	return missing;
 }
 
+/* The channels that lost anything, and how: {"channel", "kind", "overwritten", ...}. */
+static json_t *losses_json(const struct proxy_run *run)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < tailor_observer_channels(run->observer); i++) {
+		struct tailor_observer_losses losses;
+		json_t *object;
+		uint64_t all = 0;
+
+		tailor_observer_losses(run->observer, i, &losses);
+		object = json_pack("{s:s, s:s}", "channel", losses.channel, "kind", losses.kind);
+		for (int why = 0; why < TAILOR_LOST_REASONS; why++) {
+			json_object_set_new(object, tailor_lost_name((enum tailor_lost)why), json_integer((json_int_t)losses.lost[why]));
+			all += losses.lost[why];
+		}
+		if (all)
+			json_array_append(list, object);
+		json_decref(object);
+	}
+	return list;
+}
+
 static char *status_json(struct proxy_run *run)
 {
 	struct snapshot snapshot;
@@ -114,6 +137,8 @@ static char *status_json(struct proxy_run *run)
 	                   (json_int_t)snapshot.observer.access_log_lost, "missing", missing_json(run));
 	if (!status)
 		return NULL;
+	json_object_set_new(json_object_get(status, "timelines"), "unjudged", json_integer((json_int_t)snapshot.observer.unjudged));
+	json_object_set_new(status, "losses", losses_json(run));
 	text = json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 	json_decref(status);
 	return text;
@@ -178,6 +203,20 @@ static void latency_metrics(FILE *out, const struct proxy_run *run, const struct
 	}
 }
 
+static void loss_metrics(FILE *out, const struct proxy_run *run)
+{
+	metric(out, "events_lost_total", "counter",
+	       "Events that could not be read: all of the workers' channels, those that a timeline needed of the kernel's and the JVMs'.");
+	for (size_t i = 0; i < tailor_observer_channels(run->observer); i++) {
+		struct tailor_observer_losses losses;
+
+		tailor_observer_losses(run->observer, i, &losses);
+		for (int why = 0; why < TAILOR_LOST_REASONS; why++)
+			fprintf(out, "tailor_events_lost_total{channel=\"%s\",kind=\"%s\",reason=\"%s\"} %llu\n", losses.channel, losses.kind,
+			        tailor_lost_name((enum tailor_lost)why), (unsigned long long)losses.lost[why]);
+	}
+}
+
 static char *metrics_text(struct proxy_run *run)
 {
 	struct snapshot snapshot;
@@ -207,6 +246,8 @@ static char *metrics_text(struct proxy_run *run)
 		{"timelines_not_stored_total", "Timelines of slow requests that could not be written.", snapshot.observer.not_stored},
 		{"timelines_over_budget_total", "Slow requests without a timeline, as the observer had spent its CPU time.",
 		 snapshot.observer.over_budget},
+		{"timelines_unjudged_total", "Requests that came while the proxy was held up, and may have been slow; there was no time to find out.",
+		 snapshot.observer.unjudged},
 		{"windows_with_loss_total", "Timelines that lack events.", snapshot.observer.windows_with_loss},
 		{"request_events_lost_total", "Events of the request channels that were overwritten before they were read.",
 		 snapshot.observer.request_events_lost},
@@ -232,6 +273,7 @@ static char *metrics_text(struct proxy_run *run)
 	fprintf(out, "tailor_queued %u\n", snapshot.proxy.queued);
 	server_metrics(out, run, &snapshot);
 	latency_metrics(out, run, &snapshot);
+	loss_metrics(out, run);
 	fclose(out);
 	return text;
 }

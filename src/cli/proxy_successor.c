@@ -14,6 +14,11 @@
 
 /* How long the new process may take from having everything to serving, before somebody is told that it hangs. */
 #define SLOW_NS (5 * TAILOR_NS_PER_S)
+/* Who connects says so at once. One that does not is in nobody's way after this, and is not waited for any longer than that. */
+#define SILENT_OTHERS_NS (200 * TAILOR_NS_PER_MS)
+#define SILENT_NS (2 * TAILOR_NS_PER_S)
+/* To open all that it needs, kernel programs among it. */
+#define PREPARES_NS (30 * TAILOR_NS_PER_S)
 /* Until the observer has judged what ended a moment ago: it looks every 20 ms, and lets events settle for 10. */
 #define OBSERVED_US 50000
 
@@ -59,6 +64,18 @@ void proxy_successor_close(struct proxy_run *run)
 		unlink(((const struct sockaddr_un *)&successor->address.storage)->sun_path);
 }
 
+/* Somebody is connected and has not said for so long what it wants. */
+static bool is_silent(const struct proxy_successor *successor, uint64_t ns)
+{
+	return successor->fd >= 0 && successor->stage == SUCCESSOR_CONNECTED && tailor_clock_ns() - successor->since_ns >= ns;
+}
+
+static void give_up_silent(struct proxy_successor *successor)
+{
+	proxy_say("pid %d connected to the take-over socket and said nothing; not waiting for it any longer", (int)successor->pid);
+	hang_up(successor);
+}
+
 static void admit(struct proxy_run *run)
 {
 	struct proxy_successor *successor = &run->successor;
@@ -72,13 +89,16 @@ static void admit(struct proxy_run *run)
 		          (unsigned int)peer.uid);
 		(void)takeover_send(fd, TAKEOVER_FAILED, 0, "only root and the proxy's own user may take over", NULL);
 		close(fd);
-	} else if (successor->fd >= 0) {
+	} else if (successor->fd >= 0 && !is_silent(successor, SILENT_OTHERS_NS)) {
 		(void)takeover_send(fd, TAKEOVER_FAILED, 0, "another process is taking over already", NULL);
 		close(fd);
 	} else {
+		if (successor->fd >= 0)
+			give_up_silent(successor);
 		successor->fd = fd;
 		successor->pid = peer.pid;
 		successor->stage = SUCCESSOR_CONNECTED;
+		successor->since_ns = tailor_clock_ns();
 	}
 }
 
@@ -163,6 +183,7 @@ static bool hear(struct proxy_run *run)
 	} else if (message.kind == TAKEOVER_HELLO && successor->stage == SUCCESSOR_CONNECTED) {
 		proxy_say("pid %d (tailor %.40s) wants to take over", (int)successor->pid, message.text);
 		successor->stage = SUCCESSOR_PREPARES;
+		successor->since_ns = tailor_clock_ns();
 		if (offer(run) != 0)
 			go_on(run, "it does not listen");
 	} else if (message.kind == TAKEOVER_READY && successor->stage == SUCCESSOR_PREPARES) {
@@ -191,6 +212,10 @@ void proxy_successor_dispatch(struct proxy_run *run, int connection, int listene
 		;
 	if (listener && successor->listener >= 0)
 		admit(run);
+	if (is_silent(successor, SILENT_NS))
+		give_up_silent(successor);
+	if (successor->stage == SUCCESSOR_PREPARES && successor->fd >= 0 && tailor_clock_ns() - successor->since_ns >= PREPARES_NS)
+		go_on(run, "it has not opened all that it needs for half a minute");
 	/* Nothing is taken back while it lives: it may be about to write. */
 	if (successor->stage == SUCCESSOR_HAS_ALL && successor->fd >= 0 && tailor_clock_ns() - successor->since_ns > SLOW_NS) {
 		proxy_say("pid %d has not begun to serve; requests are served here meanwhile, without timelines; end it, and this one goes on",

@@ -8,6 +8,8 @@
 #include <tailor/channel.h>
 #include <tailor/window.h>
 
+#include "collect/hold.h"
+
 /* A channel to read from. */
 struct tailor_source {
 	struct tailor_channel channel;
@@ -15,6 +17,7 @@ struct tailor_source {
 	uint32_t own_pid;  /* events with this pid... */
 	uint32_t pid;      /* ...are of this process as we see it; both 0 where they need no mapping */
 	uint64_t before_ns; /* how far before the window's start its events matter */
+	struct tailor_hold *hold; /* of that channel: what is read from there, too, and where losses are counted; NULL: none */
 };
 
 /* Grows as needed and is used again for the next stretch; zero it at first. Owned by one thread. */
@@ -29,10 +32,13 @@ struct tailor_harvest {
 	struct tailor_window_event *read, *merged; /* by source, newest first; by time */
 	size_t read_count, read_capacity, merged_capacity;
 	size_t merged_begin, merged_end;
-	uint16_t *merged_source; /* of each in merged: index in before_ns */
+	uint16_t *merged_source; /* of each in merged: index in sources */
 	size_t merged_source_capacity;
-	uint64_t *before_ns; /* of each source */
-	size_t before_capacity, source_count;
+	struct tailor_source *sources;
+	size_t sources_capacity, source_count;
+	struct tailor_window_event *thinned; /* instead of merged, for one window */
+	uint16_t *thinned_source;
+	size_t thinned_capacity, thinned_source_capacity;
 	void *runs;
 	size_t runs_capacity;
 	char *text;
@@ -52,8 +58,24 @@ int tailor_harvest_read(struct tailor_harvest *harvest, const struct tailor_sour
  * within those of the last read, and from_ns not before the one of the last cut. Returns 0 or -ENOMEM.
  */
 int tailor_harvest_cut(struct tailor_harvest *harvest, uint64_t from_ns, uint64_t to_ns);
+
+/* Whom a request had to do with. */
+struct tailor_concern {
+	const struct tailor_window_server *servers;
+	size_t server_count;
+	uint32_t proxy_pid, worker_tid; /* the one of the proxy's threads that carried it */
+};
+
+/*
+ * Where the window has more than `max` events: leaves out those of threads that the request had nothing to do with. Where that is not
+ * enough, leaves out what is in its middle, and says so as losses: where it began and how it ended explains more. Returns how many
+ * were left out of the middle, or -ENOMEM.
+ */
+int64_t tailor_harvest_thin(struct tailor_harvest *harvest, const struct tailor_concern *concern, size_t max);
 /* Adds a loss that is known from elsewhere (a request channel's) to the window. Returns 0 or -ENOMEM. */
 int tailor_harvest_add_loss(struct tailor_harvest *harvest, const struct tailor_loss *loss);
+/* Gives memory back that only a very long window needs: more than for `events`. The window is gone then. */
+void tailor_harvest_shrink(struct tailor_harvest *harvest, size_t events);
 void tailor_harvest_free(struct tailor_harvest *harvest);
 
 #endif /* TAILOR_COLLECT_HARVEST_H */

@@ -16,10 +16,17 @@
 
 #include <tailor_bpf.skel.h>
 
+#include "collect/kernel_clock.h"
 #include "collect/kernel_probes.h"
+#include "collect/kernel_uprobe.h"
 
 /* As in bpf/emit.bpf.h: entries of the map `traced`. */
 #define TRACED_MAX 256
+
+/* An interrupt costs some 11 us in a virtual machine: 0.1% of a CPU. */
+#define CLOCK_PERIOD_NS 10000000
+/* Shorter lateness is not told from what interrupts do. */
+#define STALL_MIN_NS 5000000
 
 struct mapping {
 	void *start; /* NULL: not mapped */
@@ -29,14 +36,18 @@ struct mapping {
 struct tailor_kernel {
 	struct tailor_bpf *bpf;
 	struct bpf_link *links[TAILOR_PROBES_MAX][TAILOR_PROBE_PROGRAMS_MAX];
+	struct tailor_kernel_clock *clock; /* NULL: none */
 	struct tailor_probe probes[TAILOR_PROBES_MAX];
 	const struct tailor_probe_plan *chosen[TAILOR_PROBES_MAX]; /* how each is answered; NULL: not at all */
 	size_t probe_count;
 	struct mapping heads;
 	struct mapping slots;
 	struct mapping tags;
+	struct mapping lates;
 	struct tailor_channel *channels;
 	size_t channel_count;
+	struct tailor_uprobes *uprobes; /* NULL: this kernel has none */
+	int uprobes_at_once;            /* see kernel_uprobe.h */
 	pthread_mutex_t lock; /* of what follows, and of the map `traced` and its hints */
 	struct {
 		pid_t pid;
@@ -90,7 +101,7 @@ static int choose_probe(struct tailor_kernel *kernel, size_t i, const struct tai
 	int result = tailor_probe_ask(plan, kernel_types, probe->reason, sizeof(probe->reason));
 
 	kernel->chosen[i] = result == 0 ? plan : NULL;
-	if (result == -ENOENT && plan->instead &&
+	if (result != 0 && plan->instead && (result == -ENOENT || plan->function) &&
 	    tailor_probe_ask(plan->instead, kernel_types, ignored, sizeof(ignored)) == 0) {
 		kernel->chosen[i] = plan->instead;
 		probe->name = plan->instead->name;
@@ -130,12 +141,33 @@ static int choose_probes(struct tailor_kernel *kernel, const struct btf *kernel_
 	return 0;
 }
 
+/* There is nobody yet to attach to. */
+static int open_uprobes(struct tailor_kernel *kernel, struct tailor_probe *probe, const struct tailor_probe_plan *plan)
+{
+	const struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[0]);
+	int error = tailor_uprobes_open(bpf_program__fd(program), kernel->uprobes_at_once, &kernel->uprobes);
+
+	if (error)
+		snprintf(probe->reason, sizeof(probe->reason), "cannot attach: %s; %s", strerror(-error), tailor_bpf_remedy(-error));
+	else
+		probe->attached = 1;
+	return error;
+}
+
 /* Attaches the programs of one probe, all or none. */
 static int attach_probe(struct tailor_kernel *kernel, size_t i)
 {
 	struct tailor_probe *probe = &kernel->probes[i];
 	const struct tailor_probe_plan *plan = kernel->chosen[i];
 
+	if (plan->uprobe)
+		return open_uprobes(kernel, probe, plan);
+	if (plan->clock) {
+		int result = tailor_kernel_clock_open(CLOCK_PERIOD_NS, &kernel->clock, probe->reason, sizeof(probe->reason));
+
+		if (result != 0)
+			return result;
+	}
 	for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX && plan->programs[j]; j++) {
 		struct bpf_program *program = bpf_object__find_program_by_name(kernel->bpf->obj, plan->programs[j]);
 		int result;
@@ -159,8 +191,13 @@ static int attach_probe(struct tailor_kernel *kernel, size_t i)
 static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error_size)
 {
 	for (size_t i = 0; i < kernel->probe_count; i++) {
-		int result = kernel->chosen[i] ? attach_probe(kernel, i) : 0;
+		int result = 0;
 
+		kernel->probes[i].unasked = kernel->chosen[i] && kernel->chosen[i]->on_request;
+		if (kernel->probes[i].unasked)
+			snprintf(kernel->probes[i].reason, sizeof(kernel->probes[i].reason), "nobody asked for it");
+		else if (kernel->chosen[i])
+			result = attach_probe(kernel, i);
 		if (result != 0 && kernel->probes[i].required) {
 			snprintf(error, error_size, "cannot trace with %s: %s", kernel->probes[i].name,
 			         kernel->probes[i].reason);
@@ -168,6 +205,17 @@ static int attach_probes(struct tailor_kernel *kernel, char *error, size_t error
 		}
 	}
 	return 0;
+}
+
+void tailor_kernel_watch_interrupts(struct tailor_kernel *kernel)
+{
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		if (!kernel->probes[i].unasked)
+			continue;
+		kernel->probes[i].unasked = 0;
+		kernel->probes[i].reason[0] = '\0';
+		(void)attach_probe(kernel, i);
+	}
 }
 
 static int map_memory(struct bpf_map *map, size_t entry_bytes, int protection, struct mapping *ret_mapping)
@@ -199,6 +247,8 @@ static int map_channels(struct tailor_kernel *kernel, size_t slots_per_cpu)
 	if (result == 0)
 		result = map_memory(kernel->bpf->maps.tags, sizeof(struct tailor_tag), PROT_READ | PROT_WRITE,
 		                    &kernel->tags);
+	if (result == 0)
+		result = map_memory(kernel->bpf->maps.lates, sizeof(struct tailor_late), PROT_READ, &kernel->lates);
 	if (result != 0)
 		return result;
 	kernel->channels = calloc(kernel->channel_count, sizeof(*kernel->channels));
@@ -228,6 +278,15 @@ static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_
 		return result;
 	kernel->bpf->rodata->slots_shift = (uint32_t)__builtin_ctzll(slots_per_cpu);
 	kernel->bpf->rodata->retransmit_has_error = tailor_probe_arguments("tcp_retransmit_skb", kernel_types) > 2;
+	for (size_t i = 0; i < kernel->probe_count; i++) {
+		if (kernel->chosen[i] && strcmp(kernel->chosen[i]->name, "handle_mm_fault") == 0)
+			kernel->bpf->rodata->faults_have_ends = 1;
+	}
+	kernel->uprobes_at_once = tailor_probe_uprobes_at_once(kernel_types);
+	if (kernel->uprobes_at_once)
+		bpf_program__set_expected_attach_type(kernel->bpf->progs.on_jvm_probe, (enum bpf_attach_type)TAILOR_ATTACH_UPROBE_MULTI);
+	kernel->bpf->rodata->clock_period_ns = CLOCK_PERIOD_NS;
+	kernel->bpf->rodata->stall_min_ns = STALL_MIN_NS;
 	bpf_map__set_max_entries(kernel->bpf->maps.heads, (__u32)kernel->channel_count);
 	bpf_map__set_max_entries(kernel->bpf->maps.slots, (__u32)(kernel->channel_count * slots_per_cpu));
 	complaint[0] = '\0';
@@ -307,17 +366,25 @@ void tailor_kernel_close(struct tailor_kernel *kernel)
 {
 	if (!kernel)
 		return;
+	tailor_uprobes_close(kernel->uprobes);
 	for (size_t i = 0; i < TAILOR_PROBES_MAX; i++) {
 		for (size_t j = 0; j < TAILOR_PROBE_PROGRAMS_MAX; j++)
 			bpf_link__destroy(kernel->links[i][j]);
 	}
+	tailor_kernel_clock_close(kernel->clock);
 	unmap_memory(&kernel->heads);
 	unmap_memory(&kernel->slots);
 	unmap_memory(&kernel->tags);
+	unmap_memory(&kernel->lates);
 	tailor_bpf__destroy(kernel->bpf);
 	pthread_mutex_destroy(&kernel->lock);
 	free(kernel->channels);
 	free(kernel);
+}
+
+const struct tailor_late *tailor_kernel_lates(const struct tailor_kernel *kernel)
+{
+	return kernel->lates.start;
 }
 
 struct tailor_tag *tailor_kernel_tags(struct tailor_kernel *kernel)
@@ -348,6 +415,16 @@ uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel)
 			missing |= plans[i].missing;
 	}
 	return missing;
+}
+
+uint32_t tailor_kernel_process_missing(const struct tailor_kernel *kernel, pid_t pid)
+{
+	return kernel->uprobes && tailor_uprobes_state(kernel->uprobes, pid) == 1 ? 0 : TAILOR_MISSING_SAFEPOINTS;
+}
+
+int tailor_kernel_needs_perfmon(const struct tailor_kernel *kernel)
+{
+	return kernel->uprobes && !kernel->uprobes_at_once;
 }
 
 /* As in bpf/emit.bpf.h. */
@@ -387,6 +464,8 @@ int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_tra
 		kernel->traced[i].role = role;
 		update_hint(kernel, pid);
 	}
+	if (result == 0 && kernel->uprobes && role == TAILOR_TRACED_SERVER)
+		tailor_uprobes_follow(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);
 	return result;
 }
@@ -408,6 +487,8 @@ int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
 		if (pid > 0)
 			update_hint(kernel, pid);
 	}
+	if (kernel->uprobes)
+		tailor_uprobes_forget(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);
 	return result;
 }
@@ -420,6 +501,7 @@ int tailor_kernel_survey(struct tailor_probe *ret_probes, size_t size, char *err
 
 	if (result != 0)
 		return result;
+	tailor_kernel_watch_interrupts(kernel);
 	count = kernel->probe_count < size ? kernel->probe_count : size;
 	memcpy(ret_probes, kernel->probes, count * sizeof(*ret_probes));
 	tailor_kernel_close(kernel);

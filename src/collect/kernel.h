@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 #include <tailor/channel.h>
+#include <tailor/late.h>
 #include <tailor/tag.h>
 
 struct tailor_kernel;
@@ -20,10 +21,11 @@ struct tailor_probe {
 	const char *question; /* "when a thread got a CPU and who had it before" */
 	int required;
 	int attached;
+	int unasked;          /* not attached, as it is only on request (tailor_kernel_watch_interrupts()) */
 	char reason[160];     /* why not, and what to do; "" when attached */
 };
 
-#define TAILOR_PROBES_MAX 16
+#define TAILOR_PROBES_MAX 24
 
 /*
  * Loads and attaches. slots_per_cpu: events kept per CPU, a power of two (65536 are 4 MiB).
@@ -35,8 +37,18 @@ struct tailor_probe {
 int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, char *error, size_t error_size);
 void tailor_kernel_close(struct tailor_kernel *kernel);
 
+/*
+ * From now on also tells how long interrupts kept a traced task from its CPU (TAILOR_EVENT_INTERRUPT): it costs every interrupt of the machine
+ * something. Needs the rights that tailor_kernel_open() needs; one thread, before others use the kernel. What is missing has its
+ * reason in tailor_kernel_probes(), as it has while this was not called.
+ */
+void tailor_kernel_watch_interrupts(struct tailor_kernel *kernel);
+
 /* The tag table shared with the programs; TAILOR_TAGS entries; lives as long as the kernel. */
 struct tailor_tag *tailor_kernel_tags(struct tailor_kernel *kernel);
+
+/* What the programs say of threads of the proxy that were kept from running; TAILOR_LATE_THREADS entries; lives as long as the kernel. */
+const struct tailor_late *tailor_kernel_lates(const struct tailor_kernel *kernel);
 
 /* The channels, one per possible CPU; returns how many. They live as long as the kernel. */
 size_t tailor_kernel_channels(struct tailor_kernel *kernel, const struct tailor_channel **ret_channels);
@@ -47,6 +59,15 @@ size_t tailor_kernel_probes(const struct tailor_kernel *kernel, const struct tai
 /* enum tailor_missing bits that follow from missing probes. */
 uint32_t tailor_kernel_missing(const struct tailor_kernel *kernel);
 
+/*
+ * Those that hold for one process: TAILOR_MISSING_SAFEPOINTS unless it is a traced server whose JVM's probes are listened to (one
+ * without them has none, another VM's process neither, and a new one's take some ms to begin). Any thread.
+ */
+uint32_t tailor_kernel_process_missing(const struct tailor_kernel *kernel, pid_t pid);
+
+/* 1 when listening to JVMs that come later takes CAP_PERFMON on this kernel, which then must be kept (kernel_uprobe.h); else 0. */
+int tailor_kernel_needs_perfmon(const struct tailor_kernel *kernel);
+
 enum tailor_traced_role {
 	TAILOR_TRACED_SERVER = 1, /* receives on tagged connections bind its threads to requests */
 	TAILOR_TRACED_PROXY = 2,
@@ -54,7 +75,8 @@ enum tailor_traced_role {
 
 /*
  * Starts or stops recording events of a process (thread group id). Idempotent. Returns 0 or a negative errno (-E2BIG: more
- * than 256). Any thread. Untrace a process that has ended: its id may become another's.
+ * than 256). Any thread. Untrace a process that has ended: its id may become another's. A server's JVM is listened to, too, from soon after
+ * (a thread begins it, which needs the rights that kernel_uprobe.h names).
  */
 int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_traced_role role);
 int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid);

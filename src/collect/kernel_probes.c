@@ -10,6 +10,7 @@
 #include <tailor/timeline.h>
 
 #include "base/cleanup.h"
+#include "collect/kernel_uprobe.h"
 
 static const struct tailor_probe_plan receive_by_function = {
 	.name = "tcp_recvmsg",
@@ -23,6 +24,12 @@ static const struct tailor_probe_plan send_by_function = {
 	.kernel_name = "tcp_sendmsg",
 	.programs = {"on_tcp_sendmsg"},
 	.function = 1,
+};
+
+static const struct tailor_probe_plan fault_by_memory = {
+	.name = "rss_stat",
+	.kernel_name = "rss_stat",
+	.programs = {"on_rss_stat"},
 };
 
 static const struct tailor_probe_plan plans[] = {
@@ -95,9 +102,58 @@ static const struct tailor_probe_plan plans[] = {
 		.question = "how long a page fault took, and whether it read from disk",
 		.kernel_name = "handle_mm_fault",
 		.programs = {"on_fault_begin", "on_fault_end"},
+		.instead = &fault_by_memory,
 		.remedy = "needs one that does, such as a distribution's",
 		.missing = TAILOR_MISSING_FAULT_TIME,
 		.function = 1,
+	},
+	{
+		.name = "sk_data_ready",
+		.question = "what came while the proxy itself was kept from running",
+		.kernel_name = "sk_data_ready",
+		.programs = {"on_sk_data_ready"},
+		.remedy = "needs Linux 6.3 or later",
+		.missing = TAILOR_MISSING_ARRIVAL,
+	},
+	{
+		.name = "uprobe",
+		.question = "when a JVM stopped its threads, and for what",
+		.programs = {"on_jvm_probe"},
+		.remedy = "needs one with CONFIG_UPROBE_EVENTS",
+		.missing = TAILOR_MISSING_SAFEPOINTS,
+		.uprobe = 1,
+	},
+	{
+		.name = "cpu_idle",
+		.question = "when a CPU left its idle state, and which",
+		.kernel_name = "cpu_idle",
+		.programs = {"on_cpu_idle"},
+		.remedy = "needs a kernel with the power tracepoints (CONFIG_TRACEPOINTS, x86)",
+	},
+	{
+		.name = "cpu-clock",
+		.question = "whether the machine itself stood still",
+		.kernel_name = "hrtimer_expire_entry",
+		.programs = {"on_hrtimer_expire_entry"},
+		.remedy = "needs a kernel with the timer tracepoints (CONFIG_TRACEPOINTS)",
+		.missing = TAILOR_MISSING_STALL,
+		.clock = 1,
+	},
+	{
+		.name = "irq_handler",
+		.question = "how long devices' interrupts kept a thread's CPU (trace.interrupts)",
+		.kernel_name = "irq_handler_entry",
+		.programs = {"on_irq_handler_entry", "on_irq_handler_exit"},
+		.remedy = "needs a kernel with CONFIG_TRACEPOINTS",
+		.on_request = 1,
+	},
+	{
+		.name = "softirq",
+		.question = "how long the network's and timers' softirqs kept a thread's CPU (trace.interrupts)",
+		.kernel_name = "softirq_entry",
+		.programs = {"on_softirq_entry", "on_softirq_exit"},
+		.remedy = "needs a kernel with CONFIG_TRACEPOINTS",
+		.on_request = 1,
 	},
 };
 _Static_assert(sizeof(plans) / sizeof(plans[0]) <= TAILOR_PROBES_MAX, "callers size their arrays by TAILOR_PROBES_MAX");
@@ -156,7 +212,7 @@ const char *tailor_bpf_remedy(int error)
 	}
 }
 
-static int load_trial(enum bpf_attach_type attach, __u32 type_id)
+static int load_trial(enum bpf_prog_type type, enum bpf_attach_type attach, __u32 type_id)
 {
 	/* r0 = 0; exit */
 	static const struct bpf_insn nothing[] = {
@@ -164,25 +220,60 @@ static int load_trial(enum bpf_attach_type attach, __u32 type_id)
 		{.code = BPF_JMP | BPF_EXIT},
 	};
 	LIBBPF_OPTS(bpf_prog_load_opts, options, .expected_attach_type = attach, .attach_btf_id = type_id);
-	int fd = bpf_prog_load(BPF_PROG_TYPE_TRACING, "tailor_ask", "GPL", nothing, 2, &options);
+	int fd = bpf_prog_load(type, "tailor_ask", "GPL", nothing, 2, &options);
 
 	return fd < 0 ? -errno : fd;
+}
+
+/*
+ * Linux 6.6 brought it, but saw only a process's first thread when told its id, until 6.10 and some later 6.6 and 6.9. A member that came with
+ * 6.12 tells the kernels that are certain.
+ */
+int tailor_probe_uprobes_at_once(const struct btf *kernel_types)
+{
+	int id = btf__find_by_name_kind(kernel_types, "bpf_uprobe", BTF_KIND_STRUCT);
+	const struct btf_type *type = id < 0 ? NULL : btf__type_by_id(kernel_types, (__u32)id);
+
+	for (__u32 i = 0; type && i < btf_vlen(type); i++) {
+		if (strcmp(btf__name_by_offset(kernel_types, btf_members(type)[i].name_off), "uprobe") == 0)
+			return 1;
+	}
+	return 0;
+}
+
+static int ask_uprobe(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason, size_t reason_size)
+{
+	cleanup_close int program = -1;
+	int at_once = tailor_probe_uprobes_at_once(kernel_types);
+	int type = at_once ? 0 : tailor_uprobes_type();
+
+	if (type < 0) {
+		snprintf(reason, reason_size, "this kernel does not have it: %s", plan->remedy);
+		return -ENOENT;
+	}
+	program = load_trial(BPF_PROG_TYPE_KPROBE, at_once ? TAILOR_ATTACH_UPROBE_MULTI : 0, 0);
+	if (program < 0)
+		snprintf(reason, reason_size, "the kernel refused it (%s): %s", strerror(-program), tailor_bpf_remedy(-program));
+	return program < 0 ? program : 0;
 }
 
 int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason,
                      size_t reason_size)
 {
-	int id = plan->function ? btf__find_by_name_kind(kernel_types, plan->kernel_name, BTF_KIND_FUNC)
-				: tracepoint_type(plan->kernel_name, kernel_types);
+	int id = plan->uprobe     ? 0
+	         : plan->function ? btf__find_by_name_kind(kernel_types, plan->kernel_name, BTF_KIND_FUNC)
+	                          : tracepoint_type(plan->kernel_name, kernel_types);
 	cleanup_close int program = -1;
 	cleanup_close int link = -1;
 	int error;
 
+	if (plan->uprobe)
+		return ask_uprobe(plan, kernel_types, reason, reason_size);
 	if (id < 0) {
 		snprintf(reason, reason_size, "this kernel does not have it: %s", plan->remedy);
 		return -ENOENT;
 	}
-	program = load_trial(plan->function ? BPF_TRACE_FEXIT : BPF_TRACE_RAW_TP, (__u32)id);
+	program = load_trial(BPF_PROG_TYPE_TRACING, plan->function ? BPF_TRACE_FEXIT : BPF_TRACE_RAW_TP, (__u32)id);
 	if (program < 0) {
 		error = -program;
 	} else if (plan->function) {

@@ -16,8 +16,11 @@ struct tailor_probe_plan {
 	const char *remedy;                              /* when the kernel does not have it */
 	uint32_t missing;                                /* enum tailor_missing bits that follow from its absence */
 	int required;
-	int function; /* fentry/fexit of a kernel function, not a tracepoint */
-	/* What answers the question where the kernel has no such probe; NULL: nothing does. */
+	int function;   /* fentry/fexit of a kernel function, not a tracepoint */
+	int uprobe;     /* of places in traced processes (kernel_uprobe.h): there is nothing to attach to at first */
+	int clock;      /* needs a clock event on every CPU, too (kernel_clock.h) */
+	int on_request; /* attached only by tailor_kernel_watch_interrupts() */
+	/* What answers the question where the kernel has no such probe or does not allow it; NULL: nothing does. */
 	const struct tailor_probe_plan *instead;
 };
 
@@ -33,6 +36,9 @@ struct btf;
  */
 int tailor_probe_ask(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason,
                      size_t reason_size);
+
+/* Whether a program can be linked to all places of a process at once (kernel_uprobe.h). */
+int tailor_probe_uprobes_at_once(const struct btf *kernel_types);
 
 /* Number of arguments of a tracepoint as BPF programs see it, or -ENOENT. */
 int tailor_probe_arguments(const char *tracepoint, const struct btf *kernel_types);

@@ -5,6 +5,7 @@
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
 #include <stdint.h>
@@ -188,7 +189,7 @@ int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pi
 	return best.fit == FIT_NONE ? -ESRCH : find_holder(best.inode, ret_pid);
 }
 
-int tailor_process_threads(pid_t pid, void (*found)(void *context, pid_t tid, const char *comm), void *context)
+int tailor_process_tids(pid_t pid, void (*found)(void *context, pid_t tid), void *context)
 {
 	char path[64];
 	cleanup_closedir DIR *tasks = NULL;
@@ -199,17 +200,47 @@ int tailor_process_threads(pid_t pid, void (*found)(void *context, pid_t tid, co
 	if (!tasks)
 		return errno == ENOENT ? -ESRCH : -errno;
 	while ((entry = readdir(tasks))) {
-		cleanup_fclose FILE *file = NULL;
-		char comm[17];
-
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", pid, entry->d_name);
-		file = fopen(path, "re");
-		if (!file || !fgets(comm, sizeof(comm), file))
-			continue; /* it has just ended */
-		comm[strcspn(comm, "\n")] = '\0';
-		found(context, (pid_t)atoi(entry->d_name), comm);
+		if (isdigit((unsigned char)entry->d_name[0]))
+			found(context, (pid_t)atoi(entry->d_name));
 	}
 	return 0;
+}
+
+int tailor_process_comm(pid_t pid, pid_t tid, char ret_comm[TAILOR_COMM_BYTES])
+{
+	char path[64];
+	cleanup_close int fd = -1;
+	ssize_t length;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/comm", pid, tid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	length = read(fd, ret_comm, TAILOR_COMM_BYTES); /* with a newline behind it */
+	if (length <= 0)
+		return length < 0 ? -errno : -ESRCH;
+	ret_comm[length - 1] = '\0';
+	return 0;
+}
+
+struct threads_found {
+	void (*found)(void *context, pid_t tid, const char *comm);
+	void *context;
+	pid_t pid;
+};
+
+static void tell_comm(void *context, pid_t tid)
+{
+	const struct threads_found *threads = context;
+	char comm[TAILOR_COMM_BYTES];
+
+	if (tailor_process_comm(threads->pid, tid, comm) == 0)
+		threads->found(threads->context, tid, comm);
+}
+
+int tailor_process_threads(pid_t pid, void (*found)(void *context, pid_t tid, const char *comm), void *context)
+{
+	struct threads_found threads = {.found = found, .context = context, .pid = pid};
+
+	return tailor_process_tids(pid, tell_comm, &threads);
 }

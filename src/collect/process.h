@@ -16,6 +16,13 @@
  */
 int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid);
 
+/* Calls `found` for every thread of the process. Returns 0 or a negative errno (-ESRCH). */
+int tailor_process_tids(pid_t pid, void (*found)(void *context, pid_t tid), void *context);
+
+#define TAILOR_COMM_BYTES 16
+/* What the kernel calls a thread, terminated. Returns 0 or a negative errno: it has ended. */
+int tailor_process_comm(pid_t pid, pid_t tid, char ret_comm[TAILOR_COMM_BYTES]);
+
 /* Calls `found` for every thread of the process with its comm (at most 15 bytes). Returns 0 or a negative errno (-ESRCH). */
 int tailor_process_threads(pid_t pid, void (*found)(void *context, pid_t tid, const char *comm), void *context);
 

@@ -6,35 +6,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "collect/open_records.h"
 #include "collect/tail.h"
 #include "collect/text.h"
 
-/* Open addressing by request id, linear probing; id 0 marks a free entry. */
 struct tailor_requests {
 	size_t tail_count;
 	struct tailor_tail *tails; /* one a worker */
-	size_t mask;
-	size_t used;
-	size_t used_max;
-	struct tailor_record *table;
+	struct open_records open;
 };
 
 int tailor_requests_open(const struct tailor_channel *channels, size_t count, size_t open_max, struct tailor_requests **ret_requests)
 {
 	struct tailor_requests *requests = calloc(1, sizeof(*requests));
-	size_t entries = 64;
+	int error;
 
 	if (!requests)
 		return -ENOMEM;
-	/* At most half full keeps the probes short. */
-	while (entries < 4 * open_max)
-		entries *= 2;
-	requests->mask = entries - 1;
-	requests->used_max = entries / 2;
 	requests->tail_count = count;
 	requests->tails = calloc(count, sizeof(*requests->tails));
-	requests->table = calloc(entries, sizeof(*requests->table));
-	if (!requests->tails || !requests->table) {
+	error = open_records_init(&requests->open, 2 * (open_max ? open_max : 1));
+	if (error || !requests->tails) {
 		tailor_requests_close(requests);
 		return -ENOMEM;
 	}
@@ -51,76 +43,18 @@ void tailor_requests_close(struct tailor_requests *requests)
 	if (!requests)
 		return;
 	free(requests->tails);
-	free(requests->table);
+	open_records_free(&requests->open);
 	free(requests);
 }
 
-static size_t home_of(const struct tailor_requests *requests, uint64_t id)
+static void begin(struct tailor_requests *requests, const struct tailor_event *event, uint64_t begin_ns, uint64_t client)
 {
-	return (size_t)((id * UINT64_C(0x9e3779b97f4a7c15)) >> 32) & requests->mask;
-}
+	struct tailor_record *record = open_records_add(&requests->open, event->request, begin_ns);
 
-/* The entry that holds the id, or the free one where it belongs. */
-static struct tailor_record *find(struct tailor_requests *requests, uint64_t id)
-{
-	size_t i = home_of(requests, id);
-
-	while (requests->table[i].request.id != 0 && requests->table[i].request.id != id)
-		i = (i + 1) & requests->mask;
-	return &requests->table[i];
-}
-
-/* Frees an entry and moves later ones of the same run back, so that no lookup stops early at the hole. */
-static void forget(struct tailor_requests *requests, struct tailor_record *record)
-{
-	size_t hole = (size_t)(record - requests->table);
-	size_t i = hole;
-
-	for (;;) {
-		size_t home;
-
-		i = (i + 1) & requests->mask;
-		if (requests->table[i].request.id == 0)
-			break;
-		home = home_of(requests, requests->table[i].request.id);
-		if (((i - home) & requests->mask) < ((i - hole) & requests->mask))
-			continue;
-		requests->table[hole] = requests->table[i];
-		hole = i;
-	}
-	requests->table[hole].request.id = 0;
-	requests->used--;
-}
-
-static void forget_oldest(struct tailor_requests *requests)
-{
-	struct tailor_record *oldest = NULL;
-
-	for (size_t i = 0; i <= requests->mask; i++) {
-		struct tailor_record *record = &requests->table[i];
-
-		if (record->request.id && (!oldest || record->request.begin_ns < oldest->request.begin_ns))
-			oldest = record;
-	}
-	if (oldest)
-		forget(requests, oldest);
-}
-
-static void begin(struct tailor_requests *requests, const struct tailor_event *event, uint64_t begin_ns, uint32_t client_ip)
-{
-	struct tailor_record *record;
-
-	if (requests->used >= requests->used_max)
-		forget_oldest(requests);
-	record = find(requests, event->request);
-	if (record->request.id == 0)
-		requests->used++;
-	memset(record, 0, sizeof(*record));
-	record->request.id = event->request;
-	record->request.begin_ns = begin_ns;
 	record->worker_pid = event->pid;
 	record->worker_tid = event->tid;
-	record->client_ip = client_ip;
+	record->client_ip = TAILOR_CLIENT_IP(client);
+	record->client_port = TAILOR_CLIENT_PORT(client);
 	record->answered = -1;
 }
 
@@ -182,6 +116,35 @@ static void end(struct tailor_record *record, const struct tailor_event *event)
 	}
 }
 
+/* The longest of them in the order in which they were. */
+static void add_client_wait(struct tailor_record *record, const struct tailor_event *event)
+{
+	const struct tailor_client_wait wait = {
+	        .start_ns = event->arg[0],
+	        .end_ns = event->time_ns,
+	        .bytes = event->arg[1],
+	        .window_us = TAILOR_CLIENT_WAIT_WINDOW_US(event->arg[2]),
+	        .buffer_us = TAILOR_CLIENT_WAIT_BUFFER_US(event->arg[2]),
+	};
+	struct tailor_client_wait *waits = record->client_wait;
+
+	if (wait.start_ns >= wait.end_ns)
+		return;
+	if (record->client_waits == TAILOR_CLIENT_WAITS_MAX) {
+		unsigned int shortest = 0;
+
+		for (unsigned int i = 1; i < TAILOR_CLIENT_WAITS_MAX; i++) {
+			if (waits[i].end_ns - waits[i].start_ns < waits[shortest].end_ns - waits[shortest].start_ns)
+				shortest = i;
+		}
+		if (wait.end_ns - wait.start_ns <= waits[shortest].end_ns - waits[shortest].start_ns)
+			return;
+		record->client_waits--;
+		memmove(&waits[shortest], &waits[shortest + 1], (record->client_waits - shortest) * sizeof(*waits));
+	}
+	waits[record->client_waits++] = wait;
+}
+
 /* Returns the record when this event ended it. */
 static struct tailor_record *apply(struct tailor_requests *requests, const struct tailor_channel *channel, uint64_t position,
                                    const struct tailor_event *event)
@@ -192,13 +155,13 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 	if (event->request == 0)
 		return NULL;
 	if (event->kind == TAILOR_EVENT_REQUEST_BEGIN) {
-		begin(requests, event, event->time_ns, (uint32_t)event->arg[1]);
+		begin(requests, event, event->time_ns, TAILOR_CLIENT(event->arg[0], event->arg[1]));
 		return NULL;
 	}
 	if (event->kind == TAILOR_EVENT_REQUEST_PARSED && event->arg[1])
-		begin(requests, event, event->arg[1], TAILOR_CLIENT_IP(event->arg[2]));
-	record = find(requests, event->request);
-	if (record->request.id == 0)
+		begin(requests, event, event->arg[1], event->arg[2]);
+	record = open_records_find(&requests->open, event->request);
+	if (!record)
 		return NULL; /* its beginning was lost */
 	switch ((enum tailor_event_kind)event->kind) {
 	case TAILOR_EVENT_REQUEST_PARSED:
@@ -208,6 +171,8 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 		break;
 	case TAILOR_EVENT_REQUEST_QUEUED: record->queued_ns = event->time_ns; break;
 	case TAILOR_EVENT_REPLY_BEGIN: record->reply_begin_ns = event->time_ns; break;
+	case TAILOR_EVENT_CLIENT_WAIT: add_client_wait(record, event); break;
+	case TAILOR_EVENT_REQUEST_LATE: record->late_from_ns = event->arg[0]; break;
 	case TAILOR_EVENT_REQUEST_END: end(record, event); return record;
 	default:
 		if (event->kind == TAILOR_EVENT_RESPONSE_END && (event->arg[2] & TAILOR_RESPONSE_REPLIED))
@@ -233,7 +198,7 @@ size_t tailor_requests_poll(struct tailor_requests *requests, uint64_t now_ns,
 			count++;
 			if (record) {
 				ended(context, i, record);
-				forget(requests, record);
+				open_records_remove(&requests->open, record);
 			}
 		}
 	}
@@ -245,7 +210,17 @@ uint64_t tailor_requests_lost(const struct tailor_requests *requests, size_t wor
 	return requests->tails[worker].lost;
 }
 
+uint64_t tailor_requests_lost_by(const struct tailor_requests *requests, size_t worker, enum tailor_lost reason)
+{
+	return requests->tails[worker].lost_by[reason];
+}
+
 struct tailor_loss tailor_requests_last_loss(const struct tailor_requests *requests, size_t worker)
 {
 	return requests->tails[worker].last_loss;
+}
+
+uint64_t tailor_requests_oldest(const struct tailor_requests *requests, uint64_t after_ns)
+{
+	return open_records_oldest(&requests->open, after_ns);
 }

@@ -8,6 +8,8 @@
 #include <tailor/channel.h>
 #include <tailor/window.h>
 
+#include "collect/hold.h"
+
 struct tailor_requests;
 
 /*
@@ -26,10 +28,14 @@ void tailor_requests_close(struct tailor_requests *requests);
 size_t tailor_requests_poll(struct tailor_requests *requests, uint64_t now_ns,
                             void (*ended)(void *context, size_t worker, const struct tailor_record *record), void *context);
 
-/* Events lost so far in a worker's channel, because it was overwritten before it was read. */
+/* Events lost so far in a worker's channel, in all and of one reason. */
 uint64_t tailor_requests_lost(const struct tailor_requests *requests, size_t worker);
+uint64_t tailor_requests_lost_by(const struct tailor_requests *requests, size_t worker, enum tailor_lost reason);
 
 /* The most recent loss in a worker's channel as its time range; events == 0 when there was none. */
 struct tailor_loss tailor_requests_last_loss(const struct tailor_requests *requests, size_t worker);
+
+/* When the oldest of the requests began that are open and began after after_ns; UINT64_MAX: there is none. */
+uint64_t tailor_requests_oldest(const struct tailor_requests *requests, uint64_t after_ns);
 
 #endif /* TAILOR_COLLECT_REQUESTS_H */

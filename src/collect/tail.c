@@ -42,15 +42,17 @@ int tailor_tail_next(struct tailor_tail *tail, uint64_t now_ns, struct tailor_ev
 	for (;;) {
 		uint64_t end = tailor_channel_end(&tail->channel);
 		enum tailor_read result;
+		enum tailor_lost why;
 
 		if (tail->position >= end)
 			return 0;
 		if (end - tail->position > slots) {
 			tail->gap += end - slots - tail->position;
+			tail->lost_by[TAILOR_LOST_OVERWRITTEN] += end - slots - tail->position;
 			tail->position = end - slots;
 		}
 		__builtin_prefetch(&tail->channel.slots[(tail->position + PREFETCH_SLOTS) & tail->channel.mask]);
-		result = tailor_channel_read(&tail->channel, tail->position, ret_event);
+		result = tailor_hold_read(&tail->channel, tail->position, ret_event, &why);
 		if (result == TAILOR_READ_PENDING) {
 			if (tail->pending_since_ns == 0)
 				tail->pending_since_ns = now_ns;
@@ -61,6 +63,7 @@ int tailor_tail_next(struct tailor_tail *tail, uint64_t now_ns, struct tailor_ev
 		*ret_position = tail->position++;
 		if (result != TAILOR_READ_OK) {
 			tail->gap++;
+			tail->lost_by[why]++;
 			continue;
 		}
 		if (ret_event->kind == TAILOR_EVENT_TEXT)

@@ -7,13 +7,16 @@
 #include <tailor/channel.h>
 #include <tailor/timeline.h>
 
+#include "collect/hold.h"
+
 /* One reader's place in a channel. One thread. */
 struct tailor_tail {
 	struct tailor_channel channel;
 	uint64_t position;         /* the next to read */
 	uint64_t pending_since_ns; /* when it was first seen reserved but not published; 0: it was not */
 	uint64_t gap;              /* positions lost since the last event */
-	uint64_t lost;             /* in all */
+	uint64_t lost;             /* in all, up to the last event */
+	uint64_t lost_by[TAILOR_LOST_REASONS]; /* the same, but the gap at hand is in it */
 	uint64_t last_time_ns;     /* of the newest event taken */
 	struct tailor_loss last_loss; /* its channel name is the caller's to set */
 };

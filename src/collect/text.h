@@ -11,4 +11,7 @@
  */
 int tailor_text_read(const struct tailor_channel *channel, uint64_t position, const struct tailor_event *event, char *text, size_t size);
 
+/* The same from copies of the `count` slots behind the event; what could not be copied is no TAILOR_EVENT_TEXT. */
+int tailor_text_join(const struct tailor_event *slots, unsigned int count, char *text, size_t size);
+
 #endif /* TAILOR_COLLECT_TEXT_H */

@@ -94,21 +94,23 @@ struct scan {
 	int error;
 };
 
-static void found(void *context, pid_t tid, const char *comm)
+/* Only those that no agent told are asked for their names: a JVM has many threads. */
+static void found(void *context, pid_t tid)
 {
 	struct scan *scan = context;
 	struct tailor_thread_life *life = life_of(scan->threads, scan->pid, (uint32_t)tid);
+	char comm[TAILOR_COMM_BYTES];
 
 	if (life && life->told)
 		life->missed = 0;
-	else if (!scan->error)
+	else if (!scan->error && tailor_process_comm((pid_t)scan->pid, tid, comm) == 0)
 		scan->error = name_thread(scan->threads, scan->pid, (uint32_t)tid, comm, 0);
 }
 
 int tailor_threads_scan(struct tailor_threads *threads, pid_t pid)
 {
 	struct scan scan = {.threads = threads, .pid = (uint32_t)pid};
-	int error = tailor_process_threads(pid, found, &scan);
+	int error = tailor_process_tids(pid, found, &scan);
 
 	return error ? error : scan.error;
 }

@@ -104,6 +104,9 @@ static void take_nice(struct validation *validation, const char *text, int *valu
 
 static void take_priority(struct validation *validation, const struct file_priority *priority, struct tailor_config *config)
 {
+	/* Longer, a worker would use all of its CPU for next to nothing. */
+	static const struct duration_bounds busy_poll = {TAILOR_NS_PER_US, 100 * TAILOR_NS_PER_MS, "1us", "100ms", true};
+
 	if (!priority)
 		return;
 	/* Spinning alone says nothing about the scheduler. */
@@ -113,7 +116,7 @@ static void take_priority(struct validation *validation, const struct file_prior
 	if (priority->nice)
 		take_nice(validation, priority->nice, &config->nice);
 	take_number(validation, "priority.fifo", priority->fifo, 1, 99, &config->fifo);
-	take_duration(validation, "priority.busy_poll", priority->busy_poll, 0, &config->busy_poll_ns);
+	take_duration(validation, "priority.busy_poll", priority->busy_poll, &busy_poll, &config->busy_poll_ns);
 }
 
 /* Whether a connection to `address` comes to who listens on `listener`. */
@@ -182,7 +185,7 @@ static void take_optional_sections(struct validation *validation, const struct f
 	}
 	if (file->timelines) {
 		take_path(validation, "timelines.path", file->timelines->path, sizeof(config->timelines_path), config->timelines_path);
-		take_size(validation, "timelines.max_size", file->timelines->max_size, 1 << 20, UINT64_C(1) << 40,
+		take_size(validation, "timelines.max_size", file->timelines->max_size, 1 << 20, UINT64_C(256) << 30,
 		          &config->timelines_bytes_max);
 	}
 	if (file->access_log) {
@@ -223,25 +226,27 @@ static bool is_token(const char *text, const char *too, size_t max)
 
 static void take_timeouts(struct validation *validation, const struct file_timeouts *timeouts, struct tailor_config *config)
 {
+	static const struct duration_bounds bounds = {TAILOR_NS_PER_MS, 24 * 3600 * TAILOR_NS_PER_S, "1ms", "24h", false};
+	static const struct duration_bounds or_none = {TAILOR_NS_PER_MS, 24 * 3600 * TAILOR_NS_PER_S, "1ms", "24h", true};
 	const struct {
 		const char *path, *text;
-		uint64_t min_ns;
+		const struct duration_bounds *bounds;
 		uint64_t *value;
 	} keys[] = {
-		{"timeouts.head", timeouts->head, TAILOR_NS_PER_US, &config->head_timeout_ns},
-		{"timeouts.body", timeouts->body, TAILOR_NS_PER_US, &config->body_timeout_ns},
-		{"timeouts.keep_alive", timeouts->keep_alive, TAILOR_NS_PER_US, &config->keep_alive_timeout_ns},
-		{"timeouts.connect", timeouts->connect, TAILOR_NS_PER_US, &config->connect_timeout_ns},
-		{"timeouts.response", timeouts->response, TAILOR_NS_PER_US, &config->response_timeout_ns},
-		{"timeouts.request", timeouts->request, 0, &config->request_timeout_ns},
-		{"timeouts.queue", timeouts->queue, TAILOR_NS_PER_US, &config->queue_timeout_ns},
-		{"timeouts.stop", timeouts->stop, TAILOR_NS_PER_US, &config->stop_timeout_ns},
+		{"timeouts.head", timeouts->head, &bounds, &config->head_timeout_ns},
+		{"timeouts.body", timeouts->body, &bounds, &config->body_timeout_ns},
+		{"timeouts.keep_alive", timeouts->keep_alive, &bounds, &config->keep_alive_timeout_ns},
+		{"timeouts.connect", timeouts->connect, &bounds, &config->connect_timeout_ns},
+		{"timeouts.response", timeouts->response, &bounds, &config->response_timeout_ns},
+		{"timeouts.request", timeouts->request, &or_none, &config->request_timeout_ns},
+		{"timeouts.queue", timeouts->queue, &bounds, &config->queue_timeout_ns},
+		{"timeouts.stop", timeouts->stop, &bounds, &config->stop_timeout_ns},
 	};
 
-	take_duration(validation, "timeouts.idle", timeouts->idle, TAILOR_NS_PER_US, &config->idle_timeout_ns);
+	take_duration(validation, "timeouts.idle", timeouts->idle, &bounds, &config->idle_timeout_ns);
 	config->head_timeout_ns = config->body_timeout_ns = config->keep_alive_timeout_ns = config->idle_timeout_ns;
 	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++)
-		take_duration(validation, keys[i].path, keys[i].text, keys[i].min_ns, keys[i].value);
+		take_duration(validation, keys[i].path, keys[i].text, keys[i].bounds, keys[i].value);
 }
 
 static void take_limits(struct validation *validation, const struct file_limits *limits, struct tailor_config *config)
@@ -254,9 +259,9 @@ static void take_limits(struct validation *validation, const struct file_limits 
 	take_number(validation, "limits.queue", limits->queue, 0, 1 << 20, &config->queue_max);
 	take_number(validation, "limits.fields", limits->fields, 1, HTTP1_FIELDS_MAX, &config->fields_max);
 	take_size(validation, "limits.head_size", limits->head_size, 1024, 64 << 10, &head_bytes);
-	take_size(validation, "limits.body_size", limits->body_size, 0, UINT64_C(1) << 50, &config->body_bytes_max);
+	take_size(validation, "limits.body_size", limits->body_size, 0, UINT64_C(64) << 30, &config->body_bytes_max);
 	take_size(validation, "limits.replay_buffer", limits->replay_buffer, 0, 16 << 20, &replay_bytes);
-	take_size(validation, "limits.replay_total", limits->replay_total, 0, UINT64_C(1) << 40, &config->replay_bytes_total);
+	take_size(validation, "limits.replay_total", limits->replay_total, 0, UINT64_C(64) << 30, &config->replay_bytes_total);
 	config->head_bytes_max = head_bytes;
 	config->replay_bytes = replay_bytes;
 	if (config->queue_max > 0 && config->in_flight_max == 0)
@@ -280,6 +285,15 @@ static void take_forwarded(struct validation *validation, const struct file_forw
 	take_flag(validation, "forwarded.forwarded", forwarded->forwarded, &config->forwarded);
 }
 
+static bool is_among(const struct tailor_config *config, const char *protocol)
+{
+	for (size_t i = 0; i < config->upgrades; i++) {
+		if (strcasecmp(config->upgrade[i], protocol) == 0)
+			return true;
+	}
+	return false;
+}
+
 /* Protocols that a client may change to through this proxy. */
 static void take_upgrades(struct validation *validation, const struct file_config *file, struct tailor_config *config)
 {
@@ -294,6 +308,8 @@ static void take_upgrades(struct validation *validation, const struct file_confi
 			complain(validation, path, "upgrade: \"%s\" is HTTP, which this proxy would not understand inside a tunnel; remove it", name);
 		else if (!is_token(name, "/", TAILOR_CONFIG_UPGRADE_BYTES))
 			complain(validation, path, "upgrade: \"%s\" is no protocol; name one like websocket", name);
+		else if (is_among(config, name))
+			complain(validation, path, "upgrade: \"%s\" stands twice; once is enough", name);
 		else
 			strcpy(config->upgrade[config->upgrades++], name);
 	}
@@ -301,11 +317,12 @@ static void take_upgrades(struct validation *validation, const struct file_confi
 
 static void take_numbers(struct validation *validation, const struct file_config *file, struct tailor_config *config)
 {
+	static const struct duration_bounds threshold = {TAILOR_NS_PER_US, 3600 * TAILOR_NS_PER_S, "1us", "1h", false};
 	uint32_t events_per_cpu = (uint32_t)config->events_per_cpu;
 
 	take_workers(validation, file->workers, &config->workers);
 	if (file->slow) {
-		take_duration(validation, "slow.threshold", file->slow->threshold, TAILOR_NS_PER_US, &config->slow_threshold_ns);
+		take_duration(validation, "slow.threshold", file->slow->threshold, &threshold, &config->slow_threshold_ns);
 		take_number(validation, "slow.baseline_one_in", file->slow->baseline_one_in, 0, UINT32_MAX, &config->baseline_one_in);
 	}
 	if (file->trace) {
@@ -314,6 +331,7 @@ static void take_numbers(struct validation *validation, const struct file_config
 		take_number(validation, "trace.events_per_cpu", file->trace->events_per_cpu, 1024, 1 << 22, &events_per_cpu);
 		if (events_per_cpu & (events_per_cpu - 1))
 			complain(validation, "trace.events_per_cpu", "trace.events_per_cpu: %u is not a power of two", events_per_cpu);
+		take_flag(validation, "trace.interrupts", file->trace->interrupts, &config->trace_interrupts);
 	}
 	config->events_per_cpu = events_per_cpu;
 }

@@ -103,6 +103,7 @@ struct tailor_config {
 
 	enum tailor_config_trace trace;
 	size_t events_per_cpu; /* power of two */
+	bool trace_interrupts;
 };
 
 /* One complaint: line is 1-based, 0 where there is none (unreadable file). Text is one line that names the thing and the remedy. */

@@ -132,6 +132,7 @@ static const cyaml_schema_field_t trace_fields[] = {
 	CYAML_FIELD_ENUM_PTR("kernel", OPTIONAL | CYAML_FLAG_STRICT, struct file_trace, kernel, trace_modes,
                              CYAML_ARRAY_LEN(trace_modes)),
 	TEXT(events_per_cpu, struct file_trace),
+	TEXT(interrupts, struct file_trace),
 	CYAML_FIELD_END,
 };
 

@@ -81,6 +81,7 @@ struct file_forwarded {
 struct file_trace {
 	int *kernel; /* enum tailor_config_trace */
 	char *events_per_cpu;
+	char *interrupts;
 };
 
 struct file_config {

@@ -7,18 +7,20 @@
 
 #include "base/units.h"
 
-void take_duration(struct validation *validation, const char *path, const char *text, uint64_t min_ns, uint64_t *value)
+void take_duration(struct validation *validation, const char *path, const char *text, const struct duration_bounds *bounds, uint64_t *value)
 {
 	uint64_t ns;
 
 	if (!text)
 		return;
-	if (min_ns == 0 && strcmp(text, "0") == 0)
+	if (bounds->zero && strcmp(text, "0") == 0)
 		*value = 0;
 	else if (tailor_parse_duration(text, &ns) != 0)
 		complain(validation, path, "%s: \"%s\" is not a duration; write a number with a unit, like 250us, 5ms or 2s", path, text);
-	else if (ns < min_ns)
-		complain(validation, path, "%s: \"%s\" is too short; at least 1us", path, text);
+	else if (ns < bounds->min_ns && !(bounds->zero && ns == 0))
+		complain(validation, path, "%s: \"%s\" is too short; at least %s%s", path, text, bounds->min, bounds->zero ? ", or 0 for none" : "");
+	else if (ns > bounds->max_ns)
+		complain(validation, path, "%s: \"%s\" is too long; at most %s", path, text, bounds->max);
 	else
 		*value = ns;
 }

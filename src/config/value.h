@@ -13,8 +13,15 @@
 #include "base/address.h"
 #include "config/complaint.h"
 
-/* A number with a unit of time, at least min_ns, or where that is 0 also a plain 0. */
-void take_duration(struct validation *validation, const char *path, const char *text, uint64_t min_ns, uint64_t *value);
+/* Bounds of a duration, as they are written too. */
+struct duration_bounds {
+	uint64_t min_ns, max_ns;
+	const char *min, *max;
+	bool zero; /* 0 is allowed as well, also without a unit */
+};
+
+/* A number with a unit of time within those bounds. */
+void take_duration(struct validation *validation, const char *path, const char *text, const struct duration_bounds *bounds, uint64_t *value);
 
 /* A number with a unit of size, from min to max bytes. */
 void take_size(struct validation *validation, const char *path, const char *text, uint64_t min, uint64_t max, uint64_t *value);

@@ -4,6 +4,8 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "correlate/application.h"
+#include "correlate/client.h"
 #include "correlate/cover.h"
 #include "correlate/owner.h"
 #include "correlate/path.h"
@@ -48,7 +50,21 @@ static void cut_connect(struct correlation *correlation, uint64_t from_ns, uint6
 	if (worker_recorded(&correlation->index) ? worker_slept(&correlation->index, from_ns, to_ns)
 	                                         : to_ns - from_ns > CONNECT_NS)
 		story.working = TAILOR_CAUSE_CONNECTION_WAIT;
-	worker_cover(&correlation->index, &correlation->spans, from_ns, to_ns, &story);
+	worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, from_ns, to_ns, &story);
+}
+
+/* "of the response, bytes 2896..4343, sent 3 times again". `first`: sequence of its first byte. */
+static void add_retransmission(struct correlation *correlation, const struct resent *resent, const char *what, uint32_t first,
+                               uint64_t from_ns, uint64_t to_ns)
+{
+	struct tailor_span *span = span_list_add(&correlation->spans, from_ns, to_ns, TAILOR_CAUSE_RETRANSMISSION);
+	uint32_t offset = resent->sequence - first;
+
+	span_detail(span, "of the %s", what);
+	if (resent->bytes > 0 && (int32_t)offset >= 0)
+		span_detail(span, "of the %s, bytes %u..%u", what, offset, offset + resent->bytes - 1);
+	if (resent->times > 1)
+		span_detail_more(span, "sent %u times again", resent->times);
 }
 
 /* From the send to the moment from which on the request was with the server or on its way. Returns that moment. */
@@ -64,9 +80,9 @@ static uint64_t cut_send(struct correlation *correlation, const struct wire *wir
 	if (wire->request_sent_ns == 0)
 		return send_ns;
 	sent = clamp(wire->request_sent_ns, send_ns, limit);
-	worker_cover(&correlation->index, &correlation->spans, send_ns, sent, &story);
-	resent = clamp(wire->request_resent_ns, sent, limit);
-	span_detail(span_list_add(&correlation->spans, sent, resent, TAILOR_CAUSE_RETRANSMISSION), "of the request");
+	worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, send_ns, sent, &story);
+	resent = clamp(wire->request_resent.time_ns, sent, limit);
+	add_retransmission(correlation, &wire->request_resent, "request", wire->request_sequence, sent, resent);
 	return resent;
 }
 
@@ -76,12 +92,29 @@ static struct path path_for(struct correlation *correlation, const struct tailor
 	return (struct path){
 	        .index = &correlation->index,
 	        .pauses = &correlation->pauses,
+	        .traffic = &correlation->traffic,
+	        .overlays = &correlation->overlays,
+	        .stalls = &correlation->stalls,
 	        .spans = &correlation->spans,
 	        .wire = wire,
 	        .server_pid = pid_of(correlation, attempt, wire),
 	        .proxy_pid = correlation->window->record.worker_pid,
+	        .doubt_from_ns = client_doubt_from(correlation->window),
 	        .floor_ns = floor_ns,
 	};
+}
+
+static const char *why_unsent(const struct wire *wire)
+{
+	switch (wire->unsent) {
+	case TAILOR_UNSENT_NAGLE: return ", waiting for an ACK (Nagle)";
+	case TAILOR_UNSENT_CORK: return ", held back by TCP_CORK or MSG_MORE";
+	case TAILOR_UNSENT_WINDOW: return ", the proxy's receive window was full";
+	case TAILOR_UNSENT_CONGESTION: return ", the congestion window was full";
+	case TAILOR_UNSENT_OTHER: return ", held back by pacing, a queue or memory";
+	case TAILOR_UNSENT_NONE: break;
+	}
+	return wire->waited_for_ack ? ", waiting for an ACK (Nagle)" : "";
 }
 
 static void cut_buffered(struct correlation *correlation, const struct wire *wire, uint64_t from_ns, uint64_t to_ns)
@@ -91,8 +124,7 @@ static void cut_buffered(struct correlation *correlation, const struct wire *wir
 	span_thread(span, wire->last_write->pid, wire->last_write->tid,
 	            thread_name(correlation->window, wire->last_write->tid));
 	if (wire->buffered_bytes)
-		span_detail(span, "%llu bytes%s", (unsigned long long)wire->buffered_bytes,
-		            wire->waited_for_ack ? ", waiting for an ACK (Nagle)" : "");
+		span_detail(span, "%llu bytes%s", (unsigned long long)wire->buffered_bytes, why_unsent(wire));
 }
 
 /* From the server's last act to the last byte at the proxy. */
@@ -103,22 +135,103 @@ static void cut_response(struct correlation *correlation, const struct wire *wir
 	                                          .busy_detail = "it was at work already",
 	                                          .waiting = TAILOR_CAUSE_RESPONSE_TRANSIT};
 	uint64_t sent = clamp(wire->response_sent_ns, from_ns, to_ns);
-	uint64_t resent = clamp(wire->response_resent_ns, from_ns, to_ns);
+	uint64_t resent = clamp(wire->response_resent.time_ns, from_ns, to_ns);
 
 	if (sent < resent && sent > from_ns) {
 		cut_buffered(correlation, wire, from_ns, sent);
 		from_ns = sent;
 	}
-	span_detail(span_list_add(&correlation->spans, from_ns, resent, TAILOR_CAUSE_RETRANSMISSION),
-	            "of the response");
+	add_retransmission(correlation, &wire->response_resent, "response", (uint32_t)wire->first_write->arg[0], from_ns, resent);
 	from_ns = clamp(resent, from_ns, to_ns);
 	if (sent > from_ns)
 		cut_buffered(correlation, wire, from_ns, sent);
 	from_ns = clamp(sent, from_ns, to_ns);
 	if (worker_recorded(&correlation->index))
-		worker_cover(&correlation->index, &correlation->spans, from_ns, to_ns, &story);
+		worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, from_ns, to_ns, &story);
 	else
 		span_list_add(&correlation->spans, from_ns, to_ns, TAILOR_CAUSE_RESPONSE_TRANSIT);
+}
+
+/* Between those who are known to have worked for the request. */
+static void cut_between(struct correlation *correlation, uint32_t pid, uint64_t from_ns, uint64_t to_ns, const char *detail)
+{
+	struct tailor_span span = {.cause = TAILOR_CAUSE_SERVER};
+
+	span_detail(&span, "%s", detail);
+	if (from_ns < to_ns)
+		cover_off_cpu(&correlation->spans, &correlation->pauses, pid, from_ns, to_ns, &span);
+}
+
+/* What a walk that is only inferred said of [from_ns, ...) beside the application's word. */
+static void take_back(struct correlation *correlation, size_t first_span, uint64_t from_ns)
+{
+	for (size_t i = first_span; i < correlation->spans.count; i++) {
+		struct tailor_span *span = &correlation->spans.spans[i];
+
+		if (span->start_ns < from_ns)
+			continue;
+		switch (span->cause) {
+		case TAILOR_CAUSE_ON_CPU:
+		case TAILOR_CAUSE_PAGE_FAULT_MINOR:
+		case TAILOR_CAUSE_PAGE_FAULT_MAJOR:
+		case TAILOR_CAUSE_CLASS_LOADING:
+			span->cause = TAILOR_CAUSE_SERVER;
+			span_detail(span, "on a CPU, perhaps for this request: the application did not say");
+			break;
+		default: break;
+		}
+	}
+}
+
+/* It is known who worked for the request: first comes what was before, in the end what was after. */
+static void cut_told(struct correlation *correlation, const struct testimony *testimony, struct path path, const struct wire *wire,
+                     uint64_t done)
+{
+	const char *gap = testimony->by_application ? "between what the application says that it worked for this request"
+	                                            : "the virtual thread was parked, or no carrier was free";
+	uint64_t floor = path.floor_ns, at = done, until;
+	const struct told *told = testimony_before(testimony, at, &until);
+	uint64_t received = wire->first_receive->time_ns;
+	uint32_t first = testimony->first_event;
+	size_t before = correlation->spans.count;
+
+	correlation->join = TAILOR_JOIN_CERTAIN;
+	if (!told && testimony->by_application) {
+		path.floor_ns = until > floor ? until : floor;
+		path_walk(&path, wire->last_write->tid, wire->last_write_event, done);
+		if (path.inferred)
+			take_back(correlation, before, received);
+		path.floor_ns = floor;
+		at = path.now_ns > until ? path.now_ns : until;
+	}
+	while (at > floor) {
+		told = testimony_before(testimony, at, &until);
+		if (!told && until == 0)
+			break;
+		if (told)
+			path_cover(&path, told->tid, clamp(told->from_ns, floor, at), at);
+		else
+			cut_between(correlation, path.server_pid, clamp(until, floor, at), at, gap);
+		at = clamp(told ? told->from_ns : until, floor, at);
+	}
+	path = (struct path){.index = path.index, .pauses = path.pauses, .traffic = path.traffic, .overlays = path.overlays, .stalls = path.stalls, .spans = path.spans, .wire = wire,
+	                     .server_pid = path.server_pid, .proxy_pid = path.proxy_pid, .floor_ns = floor};
+	before = correlation->spans.count;
+	if (at > floor)
+		path_walk(&path, correlation->window->events[first].event.tid, first, at);
+	if (path.inferred)
+		take_back(correlation, before, received);
+}
+
+/* Who worked for it is not known, and what the kernel saw of the carriers would mislead. */
+static void cut_refused(struct correlation *correlation, struct path path, const struct wire *wire, uint64_t done)
+{
+	uint64_t from = clamp(wire->receive->time_ns, path.floor_ns, done);
+
+	correlation->join = TAILOR_JOIN_INFERRED;
+	cut_between(correlation, path.server_pid, from, done, "in virtual threads, whose mounts on their carriers are not known");
+	if (from > path.floor_ns)
+		path_walk(&path, wire->receive->tid, wire->receive_event, from);
 }
 
 /* The server's writes were seen: the critical path can be walked. */
@@ -127,13 +240,23 @@ static void cut_seen(struct correlation *correlation, const struct tailor_attemp
 {
 	uint64_t done = wire->last_write->time_ns;
 	struct path path = path_for(correlation, attempt, wire, floor_ns);
+	struct testimony testimony;
 
 	/* The bytes left while the write was still going on: what it did after that delayed nobody. */
 	if (wire->response_sent_ns && wire->response_sent_ns < done)
 		done = wire->response_sent_ns;
 	done = clamp(done, floor_ns, end_ns);
-	path_walk(&path, wire->last_write->tid, wire->last_write_event, done);
-	correlation->join = owner_confidence(&path);
+	if (testimony_hear(&testimony, correlation->window, wire, path.server_pid) != 0)
+		correlation->spans.failed = 1;
+	switch (testimony.telling) {
+	case TELLING_WHO: cut_told(correlation, &testimony, path, wire, done); break;
+	case TELLING_REFUSED: cut_refused(correlation, path, wire, done); break;
+	case TELLING_NOTHING:
+		path_walk(&path, wire->last_write->tid, wire->last_write_event, done);
+		correlation->join = owner_confidence(&path);
+		break;
+	}
+	testimony_free(&testimony);
 	if (wire->first_receive && wire->last_write->time_ns > wire->first_receive->time_ns)
 		correlation->server_ns = wire->last_write->time_ns - wire->first_receive->time_ns;
 	cut_response(correlation, wire, done, end_ns);
@@ -211,7 +334,7 @@ static const struct pause *pause_before(const struct correlation *correlation, u
 	const struct pause *found = NULL;
 
 	for (; pause && pause->start_ns <= moved_ns; pause = pauses_next(&correlation->pauses, pause))
-		found = pause;
+		found = pause->cause == TAILOR_CAUSE_GC ? pause : found;
 	return found;
 }
 

@@ -4,15 +4,22 @@
 #define TAILOR_CORRELATE_ATTEMPT_H
 
 #include "correlate/index.h"
+#include "correlate/overlays.h"
 #include "correlate/pauses.h"
 #include "correlate/spans.h"
+#include "correlate/traffic.h"
+#include "correlate/stalls.h"
 
 /* One call of tailor_correlate(). */
 struct correlation {
 	const struct tailor_window *window;
 	struct thread_index index;
 	struct pauses pauses;
+	struct traffic traffic;
+	struct overlays overlays;
+	struct stalls stalls;
 	struct span_list spans;
+	uint64_t begin_ns; /* of the timeline: when the first bytes came */
 	enum tailor_join join;
 	uint64_t server_ns;
 };

@@ -6,12 +6,12 @@
 #include <string.h>
 
 #include "correlate/attempt.h"
+#include "correlate/client.h"
+#include "correlate/losses.h"
 #include "correlate/worker.h"
 
 /* Without the worker's scheduling: what takes longer than this may well have been the client's doing. */
 #define PROXY_ALONE_NS 1000000
-/* What the proxy's buffer and a new socket's take in any case. */
-#define LONG_RESPONSE_BYTES 32768
 
 static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 {
@@ -25,7 +25,7 @@ static void cut_with_client(struct correlation *correlation, uint64_t from_ns, u
                             const struct worker_story *story)
 {
 	if (worker_recorded(&correlation->index) || to_ns <= from_ns || to_ns - from_ns <= PROXY_ALONE_NS)
-		worker_cover(&correlation->index, &correlation->spans, from_ns, to_ns, story);
+		worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, from_ns, to_ns, story);
 	else
 		span_detail(span_list_add(&correlation->spans, from_ns, to_ns, TAILOR_CAUSE_UNEXPLAINED),
 		            "the proxy or a slow client; no kernel events to tell");
@@ -67,6 +67,19 @@ static void cut_reply(struct correlation *correlation, uint64_t from_ns)
 	cut_with_client(correlation, reply, end, &sending);
 }
 
+/* From the first bytes' arrival until the worker, which was held up, read them. */
+static void cut_lateness(struct correlation *correlation)
+{
+	static const struct worker_story late = {.working = TAILOR_CAUSE_PROXY,
+	                                         .working_detail = "at work for other requests",
+	                                         .waiting = TAILOR_CAUSE_UNEXPLAINED,
+	                                         .waiting_detail = "the proxy slept, and bytes were there"};
+	uint64_t begin = correlation->window->record.request.begin_ns;
+
+	if (correlation->begin_ns < begin)
+		worker_cover(&correlation->index, &correlation->stalls, &correlation->spans, correlation->begin_ns, begin, &late);
+}
+
 static void cut_request(struct correlation *correlation)
 {
 	const struct tailor_record *record = &correlation->window->record;
@@ -76,6 +89,7 @@ static void cut_request(struct correlation *correlation)
 	size_t last;
 	uint64_t answered, chosen;
 
+	cut_lateness(correlation);
 	memcpy(attempts, record->attempt, sizeof(attempts));
 	/* Points of the record that contradict each other must not make negative stretches. */
 	for (size_t i = 0; i < count; i++) {
@@ -99,34 +113,6 @@ static void cut_request(struct correlation *correlation)
 	cut_reply(correlation, answered);
 }
 
-/*
- * While a response longer than the buffers is passed on, a server that waits may wait for itself or for a client that reads no
- * faster: the record does not say yet when the client's socket was full, so neither is blamed.
- */
-static void doubt_waits_of_a_long_response(struct correlation *correlation)
-{
-	const struct tailor_record *record = &correlation->window->record;
-
-	if (record->reply_begin_ns == 0 || record->request.response_bytes <= LONG_RESPONSE_BYTES)
-		return;
-	for (size_t i = 0; i < correlation->spans.count; i++) {
-		struct tailor_span *span = &correlation->spans.spans[i];
-
-		if (span->start_ns < record->reply_begin_ns || span->end_ns - span->start_ns < PROXY_ALONE_NS)
-			continue;
-		switch (span->cause) {
-		case TAILOR_CAUSE_BLOCKED_SLEEP:
-		case TAILOR_CAUSE_RESPONSE_BUFFERED:
-		case TAILOR_CAUSE_RESPONSE_TRANSIT:
-		case TAILOR_CAUSE_SERVER:
-			span->cause = TAILOR_CAUSE_UNEXPLAINED;
-			span_detail(span, "in the middle of a long response: slow client or slow server");
-			break;
-		default: break;
-		}
-	}
-}
-
 static void find_dominant(struct tailor_timeline *timeline)
 {
 	uint64_t sums[TAILOR_CAUSES] = {0};
@@ -145,13 +131,24 @@ static void find_dominant(struct tailor_timeline *timeline)
 	timeline->dominant_ns = sums[timeline->dominant];
 }
 
+static const char *answering_server(const struct tailor_window *window)
+{
+	const struct tailor_record *record = &window->record;
+	size_t count = record->attempts < TAILOR_ATTEMPTS_MAX ? record->attempts : TAILOR_ATTEMPTS_MAX;
+	size_t last = record->answered >= 0 && (size_t)record->answered < count ? (size_t)record->answered : count - 1;
+
+	if (count == 0 || record->attempt[last].server >= window->server_count)
+		return "";
+	return window->servers[record->attempt[last].server].name;
+}
+
 static int fill_timeline(struct correlation *correlation, struct tailor_timeline *timeline)
 {
 	const struct tailor_window *window = correlation->window;
 	const struct tailor_request *request = &window->record.request;
 	int error;
 
-	error = span_list_finish(&correlation->spans, request->begin_ns, request->end_ns);
+	error = span_list_finish(&correlation->spans, correlation->begin_ns, request->end_ns);
 	if (error)
 		return error;
 	*timeline = (struct tailor_timeline){
@@ -159,7 +156,11 @@ static int fill_timeline(struct correlation *correlation, struct tailor_timeline
 	        .join = correlation->join,
 	        .server_ns = correlation->server_ns,
 	        .missing = window->missing,
+	        .complete = losses_complete(window, answering_server(window), correlation->begin_ns, request->end_ns),
 	};
+	timeline->request.begin_ns = correlation->begin_ns;
+	if (request->wall_ns > request->begin_ns - correlation->begin_ns)
+		timeline->request.wall_ns -= request->begin_ns - correlation->begin_ns;
 	if (window->loss_count > 0) {
 		timeline->losses = calloc(window->loss_count, sizeof(*timeline->losses));
 		if (!timeline->losses)
@@ -168,7 +169,7 @@ static int fill_timeline(struct correlation *correlation, struct tailor_timeline
 		timeline->loss_count = window->loss_count;
 	}
 	for (size_t i = 0; i < window->loss_count; i++) {
-		if (window->losses[i].from_ns < request->end_ns && window->losses[i].to_ns > request->begin_ns)
+		if (window->losses[i].from_ns < request->end_ns && window->losses[i].to_ns > correlation->begin_ns)
 			timeline->missing |= TAILOR_MISSING_EVENTS;
 	}
 	timeline->spans = correlation->spans.spans;
@@ -186,16 +187,27 @@ int tailor_correlate(const struct tailor_window *window, struct tailor_timeline 
 
 	if (request->end_ns == 0 || request->end_ns < request->begin_ns)
 		return -EINVAL;
+	correlation.begin_ns = client_arrival(window);
 	error = thread_index_build(&correlation.index, window);
 	if (!error)
 		error = pauses_build(&correlation.pauses, window);
+	if (!error)
+		error = traffic_build(&correlation.traffic, &correlation.index);
+	if (!error)
+		error = overlays_build(&correlation.overlays, window);
+	if (!error)
+		error = stalls_build(&correlation.stalls, window);
 	if (!error) {
 		cut_request(&correlation);
-		doubt_waits_of_a_long_response(&correlation);
+		losses_doubt(window, &correlation.spans);
+		client_cover(window, &correlation.spans);
 		error = fill_timeline(&correlation, ret_timeline);
 	}
 	thread_index_free(&correlation.index);
 	pauses_free(&correlation.pauses);
+	traffic_free(&correlation.traffic);
+	overlays_free(&correlation.overlays);
+	stalls_free(&correlation.stalls);
 	free(correlation.spans.spans);
 	return error;
 }

@@ -5,8 +5,8 @@
 
 #include "correlate/path.h"
 
-/* Time off the CPU: what the collector took of it is the collector's, the rest is as `span` says (its times are
- * ignored). */
+/* Time in which the server's threads would have gone on if they could: what a stop of the JVM took of it is the stop's, the rest is as
+ * `span` says (its times are ignored). Not for waits, which a stop does not make longer. */
 void cover_off_cpu(struct span_list *spans, const struct pauses *pauses, uint32_t server_pid, uint64_t from_ns,
                    uint64_t to_ns, const struct tailor_span *span);
 
@@ -14,13 +14,9 @@ void cover_off_cpu(struct span_list *spans, const struct pauses *pauses, uint32_
 void cover_safepoint(struct span_list *spans, const struct pauses *pauses, uint32_t server_pid, uint64_t from_ns,
                      uint64_t to_ns, const struct tailor_span *span);
 
-/* Time on a CPU: page faults and class loading are cut out, and where that CPU's events were lost nothing is claimed.
+/* Time on a CPU: what lies over it is cut out, and where that CPU's events were lost nothing is claimed.
  */
 void cover_on_cpu(const struct path *path, const struct thread_events *thread, uint64_t from_ns, uint64_t to_ns,
                   unsigned int cpu);
-
-/* The earliest loss in the CPU's channel that overlaps the interval; NULL when there is none. */
-const struct tailor_loss *cover_loss(const struct tailor_window *window, unsigned int cpu, uint64_t from_ns,
-                                     uint64_t to_ns);
 
 #endif /* TAILOR_CORRELATE_COVER_H */

@@ -150,12 +150,13 @@ static size_t collect_keys(const struct tailor_window *window, struct key *keys)
 static void fill_thread(struct thread_index *index, struct thread_events *thread, const struct key *keys, size_t count,
                         struct thread_entry *entries)
 {
-	uint32_t wakeup = NO_POSITION, scheduling = NO_POSITION, faults = 0;
+	uint32_t wakeup = NO_POSITION, scheduling = NO_POSITION, faults = 0, others = 0;
 
 	*thread = (struct thread_events){
 	        .tid = keys[0].tid, .pid = keys[0].pid, .count = (uint32_t)count, .entries = entries};
 	for (size_t i = 0; i < count; i++) {
-		uint8_t kind = index->window->events[keys[i].event].event.kind;
+		const struct tailor_event *event = &index->window->events[keys[i].event].event;
+		uint8_t kind = event->kind;
 
 		if (!keys[i].woke) {
 			thread->pid = keys[i].pid;
@@ -165,13 +166,16 @@ static void fill_thread(struct thread_index *index, struct thread_events *thread
 				faults++;
 			if (kind == TAILOR_EVENT_RECEIVE)
 				thread->receives = 1;
+			if ((kind == TAILOR_EVENT_RECEIVE || kind == TAILOR_EVENT_SYSCALL_WRITE) &&
+			    event->request != index->window->record.request.id)
+				others++;
 			if (kind == TAILOR_EVENT_SWITCH_IN || kind == TAILOR_EVENT_SWITCH_OUT)
 				thread->scheduled = 1;
 			if (kind == TAILOR_EVENT_WAKEUP || kind == TAILOR_EVENT_SWITCH_IN ||
 			    kind == TAILOR_EVENT_SWITCH_OUT)
 				scheduling = (uint32_t)i;
 		}
-		entries[i] = (struct thread_entry){keys[i].event, wakeup, scheduling, faults, keys[i].woke};
+		entries[i] = (struct thread_entry){keys[i].event, wakeup, scheduling, faults, others, keys[i].woke};
 	}
 }
 
@@ -275,7 +279,11 @@ const char *thread_name(const struct tailor_window *window, uint32_t tid)
 
 const char *event_comm(const struct tailor_event *event, char buffer[COMM_BYTES])
 {
-	memcpy(buffer, &event->arg[1], 16);
-	buffer[16] = '\0';
+	int nobody = TAILOR_TASK_TID(event->arg[0]) == 0;
+
+	/* The idle task of a SWITCH_IN has numbers in place of its name. */
+	memset(buffer, 0, COMM_BYTES);
+	if (!nobody)
+		memcpy(buffer, &event->arg[1], COMM_BYTES - 1);
 	return buffer;
 }

@@ -13,6 +13,7 @@ struct thread_entry {
 	uint32_t wakeup;     /* position of the thread's last own wake-up at or before this entry, or NO_POSITION */
 	uint32_t scheduling; /* the same for any event of its scheduling: wake-up, switch-in, switch-out */
 	uint32_t faults;     /* page faults of the thread up to and with this entry */
+	uint32_t others;     /* its receives and writes for other requests than the window's, in the same way */
 	uint8_t woke;        /* 1: the event is the wake-up of another thread by this one */
 };
 
@@ -55,7 +56,7 @@ static inline const struct tailor_event *thread_entry_event(const struct thread_
 /* The thread's name as the window's table has it; NULL where it has none. */
 const char *thread_name(const struct tailor_window *window, uint32_t tid);
 
-/* The kernel's name of the other task of a WAKEUP, SWITCH_IN or SWITCH_OUT. */
+/* The kernel's name of the other task of a WAKEUP, SWITCH_IN or SWITCH_OUT; "" where there was none. */
 #define COMM_BYTES 17
 const char *event_comm(const struct tailor_event *event, char buffer[COMM_BYTES]);
 

@@ -4,6 +4,8 @@
 #include <string.h>
 
 #define HOPS_MAX 8      /* a chain of hand-offs longer than this proves nothing */
+#define AFTERWARDS_NS 1000000 /* so long after a response its writer may come back to it: a lock, a log */
+#define STEPS_MAX 64    /* wake-ups that are looked at for one */
 #define RUN_ENTRIES 256 /* how far a thread's single run is looked through */
 
 static uint64_t request_of(const struct path *path)
@@ -21,36 +23,218 @@ static uint32_t receiver_of(const struct path *path)
 	return path->wire->receive ? path->wire->receive->tid : 0;
 }
 
-int owner_was_handed_work(const struct path *path, const struct path_return *wait)
+/* A receive or write for somebody else, known to the proxy or not. */
+static int serves_other(const struct path *path, const struct thread_events *thread, uint32_t position)
+{
+	const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+	return !thread->entries[position].woke && event->request != request_of(path) &&
+	       (event->kind == TAILOR_EVENT_RECEIVE || event->kind == TAILOR_EVENT_SYSCALL_WRITE);
+}
+
+/* Did the thread serve others between two positions of its entries? */
+static int served_others(const struct thread_events *thread, uint32_t from, uint32_t until)
+{
+	if (from >= until)
+		return 0;
+	return thread->entries[until - 1].others != (from > 0 ? thread->entries[from - 1].others : 0);
+}
+
+const struct tailor_event *owner_served_other(const struct path *path)
 {
 	const struct thread_events *thread = path->cursor.thread;
-	uint32_t position = thread_entries_until(path->index, thread, wait->out_ns);
-	uint32_t receiver = receiver_of(path);
-	uint64_t since = path->receive_ns > path->floor_ns ? path->receive_ns : path->floor_ns;
+	uint32_t position = path->cursor.position, left = RUN_ENTRIES;
 
-	if (is_other(path, wait->waker_request) && wait->waker_tid != receiver)
-		return 0;
-	for (int hop = 0; hop < HOPS_MAX && thread && position > 0; hop++) {
-		uint32_t wakeup = thread->entries[position - 1].wakeup;
-		const struct tailor_event *event;
-		uint32_t waker;
+	while (position-- > 0 && left-- > 0) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
 
-		if (wakeup == NO_POSITION)
+		if (event->time_ns <= path->receive_ns)
+			break;
+		if (event->time_ns >= path->now_ns || thread->entries[position].woke)
+			continue;
+		if (event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+			break;
+		if (serves_other(path, thread, position))
+			return event;
+	}
+	return NULL;
+}
+
+/* System calls in which a loop waits for whatever comes; x86-64. */
+static int is_poll(uint16_t call)
+{
+	switch (call - 1) {
+	case 7:   /* poll */
+	case 23:  /* select */
+	case 232: /* epoll_wait */
+	case 270: /* pselect6 */
+	case 271: /* ppoll */
+	case 281: /* epoll_pwait */
+	case 441: /* epoll_pwait2 */ return 1;
+	default: return 0;
+	}
+}
+
+/* Is what the thread does next, before it waits for whatever comes, to write for another? Then it may have been about to. */
+static int is_about_to_answer_other(const struct path *path)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position = path->cursor.position, left = RUN_ENTRIES;
+
+	for (; position < thread->count && left-- > 0; position++) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (thread->entries[position].woke)
+			continue;
+		if (event->kind == TAILOR_EVENT_SYSCALL_WRITE)
+			return event->request != request_of(path);
+		if (event->kind == TAILOR_EVENT_RECEIVE ||
+		    (event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_CALL(event->extra) && is_poll(TAILOR_SWITCH_CALL(event->extra))))
 			return 0;
-		event = thread_entry_event(path->index, thread, wakeup);
-		waker = TAILOR_TASK_TID(event->arg[0]);
-		if (event->time_ns < since || is_other(path, event->request))
-			return 0;
-		if (waker == wait->thread.thread->tid || (receiver && waker == receiver))
-			return 1;
-		position = thread->entries[wakeup].event;
-		thread = thread_index_find(path->index, waker);
-		position = thread ? thread_entries_before(thread, position) : 0;
 	}
 	return 0;
 }
 
-int owner_serves_many(const struct path *path, const struct path_return *wait)
+int owner_stayed(const struct path *path)
+{
+	const struct thread_events *thread = path->cursor.thread;
+
+	return thread->tid == receiver_of(path) &&
+	       !served_others(thread, thread_entries_before(thread, path->wire->receive_event), path->cursor.position) &&
+	       !is_about_to_answer_other(path);
+}
+
+int owner_wrote_for_other(const struct path *path)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position = path->cursor.position, left = RUN_ENTRIES;
+
+	/* A loop comes back to its sockets for whatever there is; its sleep ended what was before. */
+	if (thread->receives)
+		return 0;
+	while (position-- > 0 && left-- > 0) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (event->time_ns + AFTERWARDS_NS < path->now_ns)
+			return 0;
+		if (event->kind == TAILOR_EVENT_SYSCALL_WRITE && serves_other(path, thread, position))
+			return 1;
+	}
+	return 0;
+}
+
+int owner_was_idle(const struct path *path, const struct thread_events *thread, uint32_t wakeup)
+{
+	const struct tailor_event *event = thread_entry_event(path->index, thread, wakeup);
+	uint32_t before = wakeup > 0 ? thread->entries[wakeup - 1].scheduling : NO_POSITION;
+	uint64_t since_ns = before == NO_POSITION ? 0 : thread_entry_event(path->index, thread, before)->time_ns;
+
+	return !traffic_throughout(path->traffic, path->server_pid, request_of(path), since_ns, event->time_ns);
+}
+
+static uint64_t since_receive(const struct path *path)
+{
+	return path->receive_ns > path->floor_ns ? path->receive_ns : path->floor_ns;
+}
+
+/* Where a chain of wake-ups may come from, besides the receiving thread while it was at this request and nothing else. */
+struct origin {
+	uint32_t tid;   /* 0: nowhere else */
+	uint32_t until; /* before this one of its entries */
+	int strictly;   /* each thread of the chain was idle until it was woken, and only its last wake-up counts */
+	uint32_t steps; /* left to look at */
+	uint64_t since_ns;
+};
+
+static int is_origin(const struct path *path, const struct origin *origin, const struct thread_events *thread, uint32_t position)
+{
+	if (thread->tid == receiver_of(path)) {
+		uint32_t receive = thread_entries_before(thread, path->wire->receive_event);
+
+		if (position <= receive)
+			return thread_entry_event(path->index, thread, position)->time_ns >= origin->since_ns;
+		return !served_others(thread, receive + 1, position);
+	}
+	return thread->tid == origin->tid && !served_others(thread, position, origin->until);
+}
+
+/* Does a chain of wake-ups lead to this thread before its entry `position`? Bounded by HOPS_MAX and origin->steps. */
+static int is_chained(const struct path *path, const struct thread_events *thread, uint32_t position, struct origin *origin, int hops)
+{
+	while (position > 0 && hops < HOPS_MAX && origin->steps-- > 0) {
+		uint32_t wakeup = thread->entries[position - 1].wakeup, before;
+		const struct thread_events *waker;
+		const struct tailor_event *event;
+
+		if (wakeup == NO_POSITION || served_others(thread, wakeup, position))
+			return 0;
+		event = thread_entry_event(path->index, thread, wakeup);
+		if (event->time_ns < origin->since_ns)
+			return 0;
+		position = wakeup;
+		waker = thread_index_find(path->index, TAILOR_TASK_TID(event->arg[0]));
+		/* The end of its own sleep. */
+		if (TAILOR_TASK_TID(event->arg[0]) == 0)
+			continue;
+		if (origin->strictly && (!waker || is_other(path, event->request) || !owner_was_idle(path, thread, wakeup)))
+			return 0;
+		if (!waker)
+			continue;
+		before = thread_entries_before(waker, thread->entries[wakeup].event);
+		if (is_origin(path, origin, waker, before) || is_chained(path, waker, before, origin, hops + 1))
+			return 1;
+		if (origin->strictly)
+			return 0;
+	}
+	return 0;
+}
+
+int owner_was_handed_work(const struct path *path, const struct path_return *wait)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position = thread_entries_until(path->index, thread, wait->out_ns);
+	struct origin origin = {wait->thread.thread->tid, wait->thread.position, 1, STEPS_MAX, since_receive(path)};
+
+	if (is_other(path, wait->waker_request) && wait->waker_tid != receiver_of(path))
+		return 0;
+	/* It came and went for others while it was waited for. */
+	if (served_others(thread, position, thread_entries_before(thread, wait->wakeup_event)))
+		return 0;
+	return is_chained(path, thread, position, &origin, 0);
+}
+
+int owner_was_reached(const struct path *path, const struct thread_events *thread, uint32_t position)
+{
+	struct origin origin = {0, 0, 0, STEPS_MAX, since_receive(path)};
+
+	return is_origin(path, &origin, thread, position) || is_chained(path, thread, position, &origin, 0);
+}
+
+/* Since when the receiving thread had been awake when it received. */
+static uint64_t awake_since(const struct path *path)
+{
+	const struct thread_events *thread = thread_index_find(path->index, receiver_of(path));
+	uint32_t position = thread_entries_before(thread, path->wire->receive_event), left = RUN_ENTRIES;
+
+	while (position-- > 0 && left-- > 0) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (!thread->entries[position].woke && event->kind == TAILOR_EVENT_SWITCH_OUT &&
+		    TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+			return event->time_ns;
+	}
+	return path->receive_ns;
+}
+
+int owner_was_reached_before(const struct path *path, const struct thread_events *thread, uint32_t position)
+{
+	struct origin origin = {0, 0, 0, STEPS_MAX, awake_since(path)};
+
+	return is_chained(path, thread, position, &origin, 0);
+}
+
+/* Did the waiting thread serve other requests between the receive and the wait? */
+static int serves_many(const struct path *path, const struct path_return *wait)
 {
 	const struct thread_events *thread = wait->thread.thread;
 	uint32_t position = wait->thread.position, left = RUN_ENTRIES;
@@ -67,7 +251,16 @@ int owner_serves_many(const struct path *path, const struct path_return *wait)
 	return 0;
 }
 
-/* The other request whose response the thread that `event` woke wrote in that run; 0 when none, or when it wrote this
+int owner_was_idle_wait(const struct path *path, const struct path_return *wait)
+{
+	const struct tailor_event *out = thread_entry_event(path->index, wait->thread.thread, wait->thread.position);
+
+	if (TAILOR_SWITCH_CALL(out->extra) != 0)
+		return is_poll(TAILOR_SWITCH_CALL(out->extra));
+	return wait->waker_request == 0 && serves_many(path, wait);
+}
+
+/* The other request whose response the loop that `event` woke wrote first in that run; 0 when none, or when it wrote this
  * one's too. */
 static uint64_t written_after(const struct path *path, const struct tailor_event *event, uint32_t window_event)
 {
@@ -75,7 +268,7 @@ static uint64_t written_after(const struct path *path, const struct tailor_event
 	uint32_t position, end;
 	uint64_t found = 0;
 
-	if (!thread || event->pid != path->server_pid)
+	if (!thread || !thread->receives || event->pid != path->server_pid)
 		return 0;
 	position = thread_entries_before(thread, window_event) + 1;
 	end = thread->count - position > RUN_ENTRIES ? position + RUN_ENTRIES : thread->count;
@@ -84,8 +277,11 @@ static uint64_t written_after(const struct path *path, const struct tailor_event
 
 		if (thread->entries[position].woke)
 			continue;
-		if (next->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(next->extra) != TAILOR_TASK_RUNNABLE)
+		if (next->kind == TAILOR_EVENT_SWITCH_OUT && !switched_out_ready(next))
 			break;
+		/* What it received first it may have answered itself. */
+		if (next->kind == TAILOR_EVENT_RECEIVE && !found)
+			return 0;
 		if (next->kind != TAILOR_EVENT_SYSCALL_WRITE)
 			continue;
 		if (next->request == request_of(path))

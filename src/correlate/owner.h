@@ -12,9 +12,20 @@
  */
 int owner_was_handed_work(const struct path *path, const struct path_return *wait);
 
-/* 1 when the waiting thread served other requests between the receive and the wait: it is a loop, and its waits are
- * idle ones. */
-int owner_serves_many(const struct path *path, const struct path_return *wait);
+/* 1 when the waiting thread is a loop that waited for whatever comes, not for the one that ended the wait. */
+int owner_was_idle_wait(const struct path *path, const struct path_return *wait);
+
+/*
+ * 1 when a chain of wake-ups leads to the thread, before the given one of its entries, from the one that received the request, while that
+ * was at nothing else.
+ */
+int owner_was_reached(const struct path *path, const struct thread_events *thread, uint32_t position);
+
+/*
+ * 1 when such a chain leads to it from what the receiving thread did since it was last woken before it received the request: a selector
+ * that comes to several requests in a row wakes a pool for the first, whose threads take up the next ones, too.
+ */
+int owner_was_reached_before(const struct path *path, const struct thread_events *thread, uint32_t position);
 
 /*
  * The worker (a thread that never receives) finished another request within (from_ns, path->now_ns) on the CPU and
@@ -28,6 +39,25 @@ uint64_t owner_finished_other(const struct path *path, uint64_t from_ns, uint64_
  * other request and sets path->busy_from_ns, busy_until_ns and before_busy; 0 when there is no proof of such.
  */
 uint64_t owner_was_busy(struct path *path);
+
+/*
+ * What the cursor's thread last received or wrote for somebody else since it was last woken and since the receive: until then it did not
+ * work for this request. NULL when there is no such.
+ */
+const struct tailor_event *owner_served_other(const struct path *path);
+
+/* 1 when the cursor's thread received the request, has received and written nothing for others between that and the cursor, and does not
+ * write for others right after it. */
+int owner_stayed(const struct path *path);
+
+/* 1 when the cursor's thread, one that never receives, wrote for another so shortly before that it may still be at what comes after that. */
+int owner_wrote_for_other(const struct path *path);
+
+/*
+ * 1 when the thread was idle before its wake-up (a position among its entries): nobody else's request was at the server for as
+ * long as it slept, so it did not sleep in the middle of one and the wake-up gave it work.
+ */
+int owner_was_idle(const struct path *path, const struct thread_events *thread, uint32_t wakeup);
 
 /* The worker that the receiving thread woke for this request before the window event; NULL when there is none. */
 const struct thread_events *owner_woken_worker(const struct path *path, uint32_t event);

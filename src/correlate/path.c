@@ -3,15 +3,18 @@
 
 #include <string.h>
 
+#include "correlate/calls.h"
 #include "correlate/cover.h"
 #include "correlate/owner.h"
+#include "correlate/ready.h"
+#include "correlate/waits.h"
 
 /* From a segment's transmit to the wake-up that it causes; generous, and far below what deserves an explanation. */
 #define DELIVERY_NS 1000000
 /* How far a thread's single run is looked through. */
 #define RUN_ENTRIES 256
-/* From a fault to its sleep for the disk. Later than that the thread may have left the fault and be in a system call. */
-#define FAULT_TO_SLEEP_NS 100000
+/* A thread that bytes have woken reads them within this. Later it did something else first, and nobody knows for whom. */
+#define READ_NS 15000
 
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
@@ -55,24 +58,30 @@ static const char *task_name(const struct path *path, const struct tailor_event 
 	return name && name[0] ? name : event_comm(event, comm);
 }
 
+static int is_vm_thread(const struct path *path, const struct tailor_event *wakeup)
+{
+	char comm[COMM_BYTES];
+
+	return TAILOR_TASK_PID(wakeup->arg[0]) == path->server_pid &&
+	       strcmp(task_name(path, wakeup, comm), "VM Thread") == 0;
+}
+
 static void add_ready(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	int preempted = stretch->state == STRETCH_PREEMPTED;
 	struct tailor_span span = template_of(path, preempted ? TAILOR_CAUSE_PREEMPTED : TAILOR_CAUSE_RUN_QUEUE);
-	const struct tailor_event *event = preempted ? stretch->out : stretch->in;
-	uint64_t task = event ? event->arg[0] : 0;
-	char comm[COMM_BYTES];
+	size_t first = path->spans->count;
 
-	if (!event)
-		;
-	else if (preempted)
-		span_detail(&span, "by %s (pid %u)", task_name(path, event, comm), TAILOR_TASK_PID(task));
-	else if (TAILOR_TASK_TID(task) == 0)
-		span_detail(&span, "CPU %u was idle and had to wake up", event->cpu);
+	ready_describe(path->index->window, stretch, span.detail, sizeof(span.detail));
+	if (ready_throttled(stretch))
+		span.cause = TAILOR_CAUSE_THROTTLED;
+	/* Whom the VM Thread has let go is not stopped any more, even if that one has not come to say so. */
+	if (low < path->now_ns && stretch->wakeup && is_vm_thread(path, stretch->wakeup))
+		span_list_add_like(path->spans, low, path->now_ns, &span);
 	else
-		span_detail(&span, "CPU %u had %s (pid %u)", event->cpu, task_name(path, event, comm),
-		            TAILOR_TASK_PID(task));
-	add_off_cpu(path, low, &span);
+		add_off_cpu(path, low, &span);
+	if (stretch->in)
+		stalls_cut(path->stalls, path->spans, first, stretch->in->cpu, 0);
 }
 
 static void add_unknown(struct path *path, uint64_t low)
@@ -83,18 +92,105 @@ static void add_unknown(struct path *path, uint64_t low)
 	add_off_cpu(path, low, &span);
 }
 
+/* From from_ns back to the receive nothing shows which thread worked for the request. Returns down to when it went. */
+static uint64_t lose_track(struct path *path, uint64_t from_ns)
+{
+	struct tailor_span span = {.cause = TAILOR_CAUSE_SERVER};
+
+	path->now_ns = from_ns;
+	path->returns_count = 0;
+	path->handed = 1;
+	path->inferred = 1;
+	span_detail(&span, "which thread worked for the request is not certain");
+	add_off_cpu(path, max_ns(path->receive_ns, path->floor_ns), &span);
+	return max_ns(path->receive_ns, path->floor_ns);
+}
+
+/*
+ * A thread on its CPU. The one that received the request stays with it until it receives or writes something else. For any
+ * other, of a pool, the kernel does not see when it puts one request's work down and takes up another's: while others were at
+ * the server it is not said for whom it worked.
+ */
+static void add_work(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
+	uint64_t end = path->now_ns, at = end;
+	int alone = 1, stayed = owner_stayed(path), lately = !stayed && owner_wrote_for_other(path);
+
+	span_detail(&span, "on a CPU, for this request or another that was there");
+	for (; end > low; end = at) {
+		at = low;
+		if (lately)
+			alone = 0;
+		else if (!stayed)
+			alone = traffic_alone(path->traffic, path->server_pid, path->index->window->record.request.id, low, end, &at);
+		path->now_ns = end;
+		if (alone)
+			cover_on_cpu(path, thread, at, end, stretch->cpu);
+		else
+			add_off_cpu(path, at, &span);
+	}
+}
+
+static void describe_other(struct tailor_span *span, const struct tailor_event *other)
+{
+	if (other->request)
+		span_detail(span, "behind request %016llx", (unsigned long long)other->request);
+	else
+		span_detail(span, "behind a request that did not come through the proxy");
+}
+
+/*
+ * The thread received or wrote for somebody else since it was woken. From then on it was at that one's work and then at this one's, and
+ * when it went over is not told.
+ */
+static uint64_t pass_other(struct path *path, const struct tailor_event *other, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+
+	describe_other(&span, other);
+	path->handed = 1;
+	add_off_cpu(path, max_ns(low, other->time_ns), &span);
+	if (low > other->time_ns)
+		return low;
+	/* A loop reads before it writes what it has been woken for: then the wake-up still tells for whom it was. */
+	return other->kind == TAILOR_EVENT_RECEIVE ? other->time_ns : lose_track(path, other->time_ns);
+}
+
+/* Before the receive: the thread was to read the request, or had not come to it yet. */
+static void add_before_receive(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+	uint64_t read = path->now_ns - low > READ_NS ? path->now_ns - READ_NS : low;
+
+	cover_on_cpu(path, path->cursor.thread, read, path->now_ns, stretch->cpu);
+	path->now_ns = read;
+	span_detail(&span, "in the socket; the thread was at work already");
+	add_off_cpu(path, low, &span);
+}
+
 /* Returns down to when it went: the worker may have taken the request from a queue without being woken. */
 static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	uint64_t finished_ns;
 	uint64_t other = owner_finished_other(path, low, &finished_ns);
+	const struct tailor_event *served = NULL;
 	struct tailor_span span;
 
-	if (!other) {
-		cover_on_cpu(path, path->cursor.thread, low, path->now_ns, stretch->cpu);
+	if (path->received) {
+		add_before_receive(path, stretch, low);
 		return low;
 	}
-	cover_on_cpu(path, path->cursor.thread, finished_ns, path->now_ns, stretch->cpu);
+	if (!other && path->receive_ns && path->returns_count == 0)
+		served = owner_served_other(path);
+	if (served)
+		return pass_other(path, served, low);
+	if (!other) {
+		add_work(path, stretch, low);
+		return low;
+	}
+	add_work(path, stretch, finished_ns);
 	span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
 	span_detail(&span, "behind request %016llx", (unsigned long long)other);
 	path->now_ns = finished_ns;
@@ -105,57 +201,41 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 	return low;
 }
 
-/* A page fault that needed the disk: the fault is the last thing the thread did before it slept, or its duration says
- * so. */
-static enum tailor_cause cause_of_io(const struct path *path, const struct stretch *stretch)
+/* Blocked by nobody that can be followed. What a collection took meanwhile did not make the wait longer. */
+static void add_wait(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	const struct thread_events *thread = path->cursor.thread;
-	const struct overlay *fault =
-	        overlay_after(path->pauses->faults, path->pauses->fault_count, thread->tid, stretch->start_ns);
-	uint32_t position = stretch->out_position;
-	const struct tailor_event *before;
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_UNEXPLAINED);
+	size_t first = path->spans->count;
 
-	if (fault && fault->start_ns <= stretch->start_ns && fault->end_ns >= path->now_ns)
-		return fault->cause;
-	if (position == NO_POSITION || position == 0 || thread->entries[position - 1].woke)
-		return TAILOR_CAUSE_BLOCKED_IO;
-	before = thread_entry_event(path->index, thread, position - 1);
-	return before->kind == TAILOR_EVENT_PAGE_FAULT && stretch->start_ns - before->time_ns <= FAULT_TO_SLEEP_NS
-	               ? TAILOR_CAUSE_PAGE_FAULT_MAJOR
-	               : TAILOR_CAUSE_BLOCKED_IO;
+	if (low >= path->now_ns)
+		return;
+	wait_explain(path, stretch, low, &span);
+	span_list_add_like(path->spans, low, path->now_ns, &span);
+	stalls_cut_wait(path->stalls, path->spans, first, stretch->wakeup);
 }
 
-/* Blocked by nobody that can be followed. */
-static void add_wait(struct path *path, const struct stretch *stretch, uint64_t low, uint32_t state)
+/* The cursor's thread had had nothing to do with the request until the waker, which had, woke it: its wait is not the request's. */
+static int was_reached_first(const struct path *path, const struct stretch *stretch, const struct thread_events *waker)
 {
-	const struct tailor_event *wakeup = stretch->wakeup;
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_BLOCKED_SLEEP);
-	char comm[COMM_BYTES];
+	const struct thread_events *thread = path->cursor.thread;
 
-	if (state == TAILOR_TASK_UNINTERRUPTIBLE)
-		span.cause = cause_of_io(path, stretch);
-	else if (state == TAILOR_TASK_STOPPED)
-		span.cause = TAILOR_CAUSE_STOPPED;
-	else if (TAILOR_TASK_TID(wakeup->arg[0]) != 0)
-		span.cause = TAILOR_CAUSE_BLOCKED_LOCK;
-	if (TAILOR_TASK_TID(wakeup->arg[0]) == 0)
-		span_detail(&span, "ended by an interrupt");
-	else
-		span_detail(&span, "ended by %s (pid %u)", task_name(path, wakeup, comm),
-		            TAILOR_TASK_PID(wakeup->arg[0]));
-	add_off_cpu(path, low, &span);
+	if (!path->wire->receive || owner_was_reached(path, thread, stretch->out_position))
+		return 0;
+	return owner_was_reached(path, waker, thread_entries_before(waker, stretch->wakeup_event));
 }
 
 static void follow_waker(struct path *path, const struct stretch *stretch, const struct thread_events *waker)
 {
 	uint64_t since = max_ns(path->receive_ns, path->floor_ns);
 
-	if (!path->received && stretch->out && stretch->start_ns > since) {
+	if (!path->received && stretch->out && stretch->start_ns > since && !was_reached_first(path, stretch, waker)) {
 		path->returns[path->returns_count++] = (struct path_return){
 		        .thread = {path->cursor.thread, stretch->out_position, EXPECT_ON_CPU},
 		        .out_ns = stretch->start_ns,
 		        .waker_request = stretch->wakeup->request,
 		        .waker_tid = waker->tid,
+		        .wakeup_event = stretch->wakeup_event,
+		        .call = wait_call(stretch),
 		        .first_span = path->spans->count,
 		};
 	} else if (!path->received) {
@@ -204,14 +284,6 @@ static uint64_t pass_idle_loop(struct path *path, const struct stretch *stretch,
 	return low;
 }
 
-static int is_vm_thread(const struct path *path, const struct tailor_event *wakeup)
-{
-	char comm[COMM_BYTES];
-
-	return TAILOR_TASK_PID(wakeup->arg[0]) == path->server_pid &&
-	       strcmp(task_name(path, wakeup, comm), "VM Thread") == 0;
-}
-
 /*
  * Did the wake-up that ends here bring the request? On one host a segment is delivered by the context that sent it, or by
  * ksoftirqd; a wake-up long after it left was about something else.
@@ -230,7 +302,10 @@ static uint64_t pass_arrival(struct path *path, const struct stretch *stretch)
 	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
 
 	if (is_arrival(path, stretch->wakeup)) {
+		size_t first = path->spans->count;
+
 		span_list_add(path->spans, path->floor_ns, path->now_ns, TAILOR_CAUSE_REQUEST_TRANSIT);
+		stalls_cut_wait(path->stalls, path->spans, first, stretch->wakeup);
 		return path->floor_ns;
 	}
 	span_detail(&span, "in the socket; no thread waited for it there");
@@ -258,10 +333,39 @@ static int ended_by_bytes(const struct path *path, const struct tailor_event *wa
 			continue;
 		if (next->kind == TAILOR_EVENT_RECEIVE)
 			return 1;
-		if (next->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(next->extra) != TAILOR_TASK_RUNNABLE && next->time_ns > wakeup->time_ns)
+		if (next->kind == TAILOR_EVENT_SWITCH_OUT && !switched_out_ready(next) && next->time_ns > wakeup->time_ns)
 			return 0;
 	}
 	return 0;
+}
+
+/* In a write of the response, until the socket took more of it. */
+static void add_space(struct path *path, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_RESPONSE_TRANSIT);
+
+	span_detail(&span, "the socket took no more until the proxy had read");
+	if (low < path->now_ns)
+		span_list_add_like(path->spans, low, path->now_ns, &span);
+}
+
+/* Stopped by the JVM, until the VM Thread woke it. */
+static void add_safepoint(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	const struct thread_events *vm = thread_index_find(path->index, TAILOR_TASK_TID(stretch->wakeup->arg[0]));
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SAFEPOINT);
+	size_t first = path->spans->count;
+	struct stretch ran;
+
+	if (low >= path->now_ns)
+		return;
+	cover_safepoint(path->spans, path->pauses, path->server_pid, low, path->now_ns, &span);
+	if (!vm)
+		return;
+	/* What the CPU stood still since the VM Thread has been on it, the pause was longer by. */
+	ran = schedule_before(path->index, &(struct cursor){vm, thread_entries_before(vm, stretch->wakeup_event), EXPECT_ON_CPU});
+	if (ran.state == STRETCH_ON_CPU)
+		stalls_cut(path->stalls, path->spans, first, stretch->wakeup->cpu, ran.start_ns);
 }
 
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */
@@ -271,17 +375,15 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 	uint32_t waker_pid = TAILOR_TASK_PID(stretch->wakeup->arg[0]);
 	uint32_t waker_tid = TAILOR_TASK_TID(stretch->wakeup->arg[0]);
 	const struct thread_events *waker = thread_index_find(path->index, waker_tid);
-	struct tailor_span span;
+	enum call_family family = call_family(wait_call(stretch));
 	int by_bytes;
 
 	if (state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_STOPPED) {
-		add_wait(path, stretch, low, state);
+		add_wait(path, stretch, low);
 		return low;
 	}
 	if (is_vm_thread(path, stretch->wakeup)) {
-		span = template_of(path, TAILOR_CAUSE_SAFEPOINT);
-		if (low < path->now_ns)
-			cover_safepoint(path->spans, path->pauses, path->server_pid, low, path->now_ns, &span);
+		add_safepoint(path, stretch, low);
 		return low;
 	}
 	if (waker_pid == path->server_pid && waker && waker != path->cursor.thread &&
@@ -289,12 +391,17 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 		follow_waker(path, stretch, waker);
 		return path->now_ns;
 	}
-	by_bytes = ended_by_bytes(path, stretch->wakeup, stretch->wakeup_event);
+	if (wait_for_space(path, stretch)) {
+		add_space(path, low);
+		return low;
+	}
+	/* Bytes end no lock's wait and no sleep. */
+	by_bytes = family != CALL_LOCK && family != CALL_SLEEP && ended_by_bytes(path, stretch->wakeup, stretch->wakeup_event);
 	if (path->received || (path->receive_ns == 0 && by_bytes))
 		return pass_arrival(path, stretch);
 	if (by_bytes)
 		return pass_idle_loop(path, stretch, low);
-	add_wait(path, stretch, low, state);
+	add_wait(path, stretch, low);
 	return low;
 }
 
@@ -326,10 +433,21 @@ static void call_it_a_lock(struct path *path, const struct path_return *wait)
 	for (size_t i = wait->first_span; i < path->spans->count; i++) {
 		struct tailor_span *span = &path->spans->spans[i];
 
-		if (span->cause != TAILOR_CAUSE_ON_CPU && span->cause != TAILOR_CAUSE_BLOCKED_SLEEP)
+		switch (span->cause) {
+		case TAILOR_CAUSE_PAGE_FAULT_MINOR:
+		case TAILOR_CAUSE_PAGE_FAULT_MAJOR:
+		case TAILOR_CAUSE_CLASS_LOADING:
+			span_detail_more(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
 			continue;
+		case TAILOR_CAUSE_ON_CPU:
+		case TAILOR_CAUSE_BLOCKED_SLEEP:
+		case TAILOR_CAUSE_SERVER: break;
+		default: continue;
+		}
 		span->cause = TAILOR_CAUSE_BLOCKED_LOCK;
 		span_detail(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
+		if (call_family(wait->call) == CALL_LOCK)
+			span_detail(span, "%.24s waited for it (lock or monitor)", waiter && waiter[0] ? waiter : "the request's thread");
 		if (wait->waker_request)
 			span_detail_more(span, "it served request %016llx", (unsigned long long)wait->waker_request);
 	}
@@ -345,13 +463,24 @@ static void settle_wait(struct path *path)
 		path->handed = 1;
 		return;
 	}
-	if (wait.waker_request == 0 && owner_serves_many(path, &wait)) {
+	if (owner_was_idle_wait(path, &wait)) {
+		uint32_t position = thread_entries_until(path->index, path->cursor.thread, wait.out_ns);
+
 		path->handed = 1;
-		path->inferred = 1;
+		if (!owner_was_reached(path, path->cursor.thread, position))
+			path->inferred = 1;
 		return;
 	}
 	call_it_a_lock(path, &wait);
 	path->cursor = wait.thread;
+}
+
+/* How many of the thread's entries there are up to where the cursor is, the wake-up included that it may stand at. */
+static uint32_t entries_at_cursor(const struct path *path)
+{
+	const struct cursor *cursor = &path->cursor;
+
+	return cursor->position < cursor->thread->count ? cursor->position + 1 : cursor->position;
 }
 
 static void arrive_at_receive(struct path *path)
@@ -361,7 +490,9 @@ static void arrive_at_receive(struct path *path)
 	path->received = 1;
 	path->returns_count = 0;
 	if (path->cursor.thread != receiver) {
-		path->inferred = 1;
+		if (!owner_was_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
+			path->inferred = 1;
+		path->handed = 1;
 		path->cursor.thread = receiver;
 	}
 	path->cursor.position = thread_entries_before(receiver, path->wire->receive_event);
@@ -404,4 +535,28 @@ void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns)
 	}
 	if (!path->received && path->receive_ns && path->now_ns <= path->receive_ns)
 		arrive_at_receive(path);
+}
+
+void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_ns)
+{
+	const struct thread_events *thread = thread_index_find(path->index, tid);
+
+	if (!thread)
+		return;
+	path->cursor = (struct cursor){thread, thread_entries_until(path->index, thread, to_ns), EXPECT_ON_CPU};
+	for (path->now_ns = to_ns; path->now_ns > from_ns;) {
+		struct stretch stretch = schedule_before(path->index, &path->cursor);
+		uint64_t start = stretch.start_ns < path->now_ns ? stretch.start_ns : path->now_ns;
+		uint64_t low = max_ns(start, from_ns);
+
+		switch (stretch.state) {
+		case STRETCH_ON_CPU: cover_on_cpu(path, thread, low, path->now_ns, stretch.cpu); break;
+		case STRETCH_RUN_QUEUE:
+		case STRETCH_PREEMPTED: add_ready(path, &stretch, low); break;
+		case STRETCH_BLOCKED: add_wait(path, &stretch, low); break;
+		case STRETCH_UNKNOWN: add_unknown(path, low); break;
+		}
+		path->now_ns = low;
+		path->cursor = stretch.before;
+	}
 }

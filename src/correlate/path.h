@@ -7,9 +7,12 @@
 #define TAILOR_CORRELATE_PATH_H
 
 #include "correlate/index.h"
+#include "correlate/overlays.h"
 #include "correlate/pauses.h"
 #include "correlate/schedule.h"
 #include "correlate/spans.h"
+#include "correlate/traffic.h"
+#include "correlate/stalls.h"
 #include "correlate/wire.h"
 
 /* Waits inside waits that are followed; a longer chain is left unexplained. */
@@ -22,6 +25,8 @@ struct path_return {
 	uint64_t out_ns;
 	uint64_t waker_request; /* what the waker was bound to; 0 nothing */
 	uint32_t waker_tid;
+	uint32_t wakeup_event; /* that ended the wait */
+	uint16_t call; /* that it waits in, 0 unknown */
 	size_t first_span; /* spans from here on explain the wait */
 };
 
@@ -29,10 +34,14 @@ struct path {
 	/* Set by the caller. */
 	const struct thread_index *index;
 	const struct pauses *pauses;
+	const struct traffic *traffic;
+	const struct overlays *overlays;
+	const struct stalls *stalls;
 	struct span_list *spans;
 	const struct wire *wire;
 	uint32_t server_pid;
 	uint32_t proxy_pid;
+	uint64_t doubt_from_ns; /* from here on a wait may be the client's doing; 0: none is */
 	uint64_t floor_ns; /* the walk ends here at the latest: the request was not at the server before */
 
 	/* Set by path_walk(). */
@@ -55,5 +64,8 @@ struct path {
  * window event `event` are looked at).
  */
 void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns);
+
+/* Cuts [from_ns, to_ns] by what one thread did, which worked for the request all the time; its waits are not followed. */
+void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_ns);
 
 #endif /* TAILOR_CORRELATE_PATH_H */

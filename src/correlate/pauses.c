@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "correlate/losses.h"
+#include "correlate/safepoints.h"
 
 static int by_pid_and_start(const void *a, const void *b)
 {
@@ -20,19 +22,7 @@ static int by_pid_and_start(const void *a, const void *b)
 	return (int)left->going_on - (int)right->going_on;
 }
 
-static int by_thread_and_start(const void *a, const void *b)
-{
-	const struct overlay *left = a, *right = b;
-
-	if (left->tid != right->tid)
-		return left->tid < right->tid ? -1 : 1;
-	return (left->start_ns > right->start_ns) - (left->start_ns < right->start_ns);
-}
-
-/*
- * How far a pause without an end is known to have gone on: to the window's last moment, or to the first loss in that
- * JVM's channel, in which its end may be.
- */
+/* How far a collection without an end is known to have gone on: until that JVM's channel loses events, among which its end may be. */
 static uint64_t known_until(const struct tailor_window *window, uint32_t pid, uint64_t start_ns)
 {
 	uint64_t end = window->record.request.end_ns;
@@ -40,22 +30,15 @@ static uint64_t known_until(const struct tailor_window *window, uint32_t pid, ui
 	for (size_t s = 0; s < window->server_count; s++) {
 		char channel[sizeof(window->losses->channel)];
 
-		if (window->servers[s].pid != pid)
-			continue;
 		snprintf(channel, sizeof(channel), "jvm:%.19s", window->servers[s].name);
-		for (size_t i = 0; i < window->loss_count; i++) {
-			const struct tailor_loss *loss = &window->losses[i];
-
-			if (strncmp(loss->channel, channel, sizeof(channel)) == 0 && loss->to_ns > start_ns &&
-			    loss->from_ns < end)
-				end = loss->from_ns;
-		}
+		if (window->servers[s].pid == pid)
+			end = losses_known_until(window, channel, start_ns);
 	}
 	return end > start_ns ? end : start_ns;
 }
 
 /* Makes the pauses of one process disjoint. A pause that another one follows without its own end tells nothing. */
-static void settle_pauses(struct pauses *pauses)
+static void settle_collections(struct pauses *pauses)
 {
 	const struct tailor_window *window = pauses->window;
 	size_t count = 0;
@@ -66,8 +49,11 @@ static void settle_pauses(struct pauses *pauses)
 		struct pause *last = count > 0 ? &pauses->pauses[count - 1] : NULL;
 
 		if (pause.going_on) {
-			if (last && last->pid == pause.pid && last->end_ns >= pause.start_ns)
+			if (last && last->pid == pause.pid && last->end_ns >= pause.start_ns) {
+				if (last->start_ns == pause.start_ns)
+					last->sync_ns = pause.sync_ns;
 				continue;
+			}
 			if (next && next->pid == pause.pid)
 				continue;
 			pause.end_ns = known_until(window, pause.pid, pause.start_ns);
@@ -80,101 +66,147 @@ static void settle_pauses(struct pauses *pauses)
 	pauses->pause_count = count;
 }
 
-/* Makes the overlays of one thread disjoint: what touches or nests becomes one. */
-static size_t settle_overlays(struct overlay *overlays, size_t count)
-{
-	size_t kept = 0;
-
-	for (size_t i = 0; i < count; i++) {
-		struct overlay *last = kept > 0 ? &overlays[kept - 1] : NULL;
-
-		if (last && last->tid == overlays[i].tid && overlays[i].start_ns <= last->end_ns) {
-			if (overlays[i].end_ns > last->end_ns)
-				last->end_ns = overlays[i].end_ns;
-			if (overlays[i].cause > last->cause) /* a fault that needed the disk decides */
-				last->cause = overlays[i].cause;
-			last->count += overlays[i].count;
-			if (!last->name)
-				last->name = overlays[i].name;
-			continue;
-		}
-		overlays[kept++] = overlays[i];
-	}
-	return kept;
-}
-
-static void add_event(struct pauses *pauses, const struct tailor_window_event *entry)
+static void add_collection(struct pauses *pauses, const struct tailor_window_event *entry)
 {
 	const struct tailor_event *event = &entry->event;
-	struct overlay overlay = {.tid = event->tid, .end_ns = event->time_ns, .name = entry->text};
+	struct pause pause = {.pid = event->pid, .start_ns = event->time_ns, .end_ns = event->time_ns, .cause = TAILOR_CAUSE_GC};
 
-	switch (event->kind) {
-	case TAILOR_EVENT_GC_START:
-		pauses->pauses[pauses->pause_count++] = (struct pause){
-		        .pid = event->pid, .start_ns = event->time_ns, .end_ns = event->time_ns, .going_on = 1};
-		break;
-	case TAILOR_EVENT_GC_FINISH:
-		if (event->arg[1] < event->time_ns && event->arg[1] > 0)
-			pauses->pauses[pauses->pause_count++] = (struct pause){.pid = event->pid,
-			                                                       .start_ns = event->arg[1],
-			                                                       .end_ns = event->time_ns,
-			                                                       .text = entry->text};
-		break;
-	case TAILOR_EVENT_CLASS_LOAD:
-	case TAILOR_EVENT_CLASS_PREPARE:
-		if (event->arg[0] == 0 || event->arg[0] > event->time_ns)
-			break;
-		overlay.start_ns = event->time_ns - event->arg[0];
-		overlay.cause = TAILOR_CAUSE_CLASS_LOADING;
-		overlay.count = event->kind == TAILOR_EVENT_CLASS_LOAD;
-		pauses->classes[pauses->class_count++] = overlay;
-		break;
-	case TAILOR_EVENT_PAGE_FAULT_END:
-		if (event->arg[1] == 0 || event->arg[1] > event->time_ns)
-			break;
-		overlay.start_ns = event->time_ns - event->arg[1];
-		overlay.cause = event->extra == 1 ? TAILOR_CAUSE_PAGE_FAULT_MAJOR : TAILOR_CAUSE_PAGE_FAULT_MINOR;
-		overlay.count = 1;
-		overlay.name = NULL;
-		pauses->faults[pauses->fault_count++] = overlay;
-		break;
-	default: break;
+	if (event->kind == TAILOR_EVENT_GC_START) {
+		pause.going_on = 1;
+		pause.sync_ns = event->arg[1];
+	} else if (event->kind == TAILOR_EVENT_GC_FINISH && event->arg[1] > 0 && event->arg[1] < event->time_ns) {
+		pause.start_ns = event->arg[1];
+		pause.text = entry->text;
+	} else {
+		return;
 	}
+	pauses->pauses[pauses->pause_count++] = pause;
+}
+
+static int read_collections(struct pauses *pauses)
+{
+	const struct tailor_window *window = pauses->window;
+	size_t count = 0;
+
+	for (size_t i = 0; i < window->event_count; i++)
+		count += window->events[i].event.kind == TAILOR_EVENT_GC_START || window->events[i].event.kind == TAILOR_EVENT_GC_FINISH;
+	pauses->pauses = calloc(count + 1, sizeof(*pauses->pauses));
+	if (!pauses->pauses)
+		return -ENOMEM;
+	for (size_t i = 0; i < window->event_count; i++)
+		add_collection(pauses, &window->events[i]);
+	if (pauses->pause_count > 1)
+		qsort(pauses->pauses, pauses->pause_count, sizeof(*pauses->pauses), by_pid_and_start);
+	settle_collections(pauses);
+	return 0;
+}
+
+/* Adds a piece behind the others, less what they have of it. */
+static void emit(struct pauses *out, struct pause pause)
+{
+	const struct pause *last = out->pause_count > 0 ? &out->pauses[out->pause_count - 1] : NULL;
+
+	if (last && last->pid == pause.pid && pause.start_ns < last->end_ns)
+		pause.start_ns = last->end_ns;
+	if (pause.start_ns < pause.end_ns)
+		out->pauses[out->pause_count++] = pause;
+}
+
+static void emit_collection(struct pauses *out, struct pause pause, int probed)
+{
+	if (!probed && pause.sync_ns > 0 && pause.sync_ns < pause.start_ns) {
+		emit(out, (struct pause){.pid = pause.pid,
+		                         .start_ns = pause.start_ns - pause.sync_ns,
+		                         .end_ns = pause.start_ns,
+		                         .cause = TAILOR_CAUSE_TIME_TO_SAFEPOINT});
+	}
+	pause.probed = (uint8_t)probed;
+	emit(out, pause);
+}
+
+/* Of a safepoint, what is no collection of the agent's: before all threads had stopped, and after. */
+static void emit_safepoint(struct pauses *out, const struct safepoint *safepoint, uint64_t from_ns, uint64_t to_ns, int collected)
+{
+	struct pause pause = {.pid = safepoint->pid,
+	                      .start_ns = from_ns,
+	                      .end_ns = to_ns,
+	                      .cause = TAILOR_CAUSE_SAFEPOINT,
+	                      .going_on = safepoint->going_on,
+	                      .probed = 1,
+	                      .beside = safepoint->beside,
+	                      .operation = safepoint->operation};
+	uint64_t stopped = safepoint->stopped_ns;
+
+	if (stopped > from_ns) {
+		pause.cause = TAILOR_CAUSE_TIME_TO_SAFEPOINT;
+		pause.end_ns = stopped < to_ns ? stopped : to_ns;
+		emit(out, pause);
+		pause.start_ns = pause.end_ns;
+		pause.end_ns = to_ns;
+		pause.cause = TAILOR_CAUSE_SAFEPOINT;
+	}
+	/* Only where the agent would not have told can the operation's name stand for the collection. */
+	if (!collected && pause.operation && operation_collects(pause.operation) &&
+	    ((out->window->missing & TAILOR_MISSING_AGENT) || losses_in(out->window, "jvm:", from_ns, to_ns)))
+		pause.cause = TAILOR_CAUSE_GC;
+	emit(out, pause);
+}
+
+static int is_before(const struct pause *pause, const struct safepoint *safepoint)
+{
+	return pause->pid != safepoint->pid ? pause->pid < safepoint->pid : pause->start_ns < safepoint->begin_ns;
+}
+
+/* Both are ordered; each safepoint is cut by the collections within it. */
+static void merge(struct pauses *out, const struct pauses *collections, const struct safepoint *safepoints, size_t count)
+{
+	const struct pause *next = collections->pauses, *end = next + collections->pause_count;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct safepoint *safepoint = &safepoints[i];
+		uint64_t from = safepoint->begin_ns;
+		int collected = 0;
+
+		for (; next < end && is_before(next, safepoint); next++)
+			emit_collection(out, *next, 0);
+		for (; next < end && next->pid == safepoint->pid && next->start_ns < safepoint->end_ns; next++) {
+			emit_safepoint(out, safepoint, from, next->start_ns, 1);
+			emit_collection(out, *next, 1);
+			from = next->end_ns;
+			collected = 1;
+		}
+		if (from < safepoint->end_ns)
+			emit_safepoint(out, safepoint, from, safepoint->end_ns, collected);
+	}
+	for (; next < end; next++)
+		emit_collection(out, *next, 0);
 }
 
 int pauses_build(struct pauses *pauses, const struct tailor_window *window)
 {
-	size_t collections = 0, classes = 0, faults = 0;
+	struct pauses collections = {.window = window};
+	struct safepoint *safepoints = NULL;
+	size_t count = 0;
+	int error = read_collections(&collections);
 
 	*pauses = (struct pauses){.window = window};
-	for (size_t i = 0; i < window->event_count; i++) {
-		uint8_t kind = window->events[i].event.kind;
-
-		collections += kind == TAILOR_EVENT_GC_START || kind == TAILOR_EVENT_GC_FINISH;
-		classes += kind == TAILOR_EVENT_CLASS_LOAD || kind == TAILOR_EVENT_CLASS_PREPARE;
-		faults += kind == TAILOR_EVENT_PAGE_FAULT_END;
+	if (!error)
+		error = safepoints_read(window, &safepoints, &count);
+	if (!error) {
+		/* A collection brings at most three pieces more than itself, a safepoint three. */
+		pauses->pauses = calloc(4 * collections.pause_count + 3 * count + 1, sizeof(*pauses->pauses));
+		error = pauses->pauses ? 0 : -ENOMEM;
 	}
-	pauses->pauses = calloc(collections + 1, sizeof(*pauses->pauses));
-	pauses->classes = calloc(classes + 1, sizeof(*pauses->classes));
-	pauses->faults = calloc(faults + 1, sizeof(*pauses->faults));
-	if (!pauses->pauses || !pauses->classes || !pauses->faults)
-		return -ENOMEM;
-	for (size_t i = 0; i < window->event_count; i++)
-		add_event(pauses, &window->events[i]);
-	qsort(pauses->pauses, pauses->pause_count, sizeof(*pauses->pauses), by_pid_and_start);
-	qsort(pauses->classes, pauses->class_count, sizeof(*pauses->classes), by_thread_and_start);
-	qsort(pauses->faults, pauses->fault_count, sizeof(*pauses->faults), by_thread_and_start);
-	settle_pauses(pauses);
-	pauses->class_count = settle_overlays(pauses->classes, pauses->class_count);
-	pauses->fault_count = settle_overlays(pauses->faults, pauses->fault_count);
-	return 0;
+	if (!error)
+		merge(pauses, &collections, safepoints, count);
+	free(collections.pauses);
+	free(safepoints);
+	return error;
 }
 
 void pauses_free(struct pauses *pauses)
 {
 	free(pauses->pauses);
-	free(pauses->classes);
-	free(pauses->faults);
 	*pauses = (struct pauses){0};
 }
 
@@ -229,32 +261,36 @@ const char *pause_collector(const struct pause *pause, char *buffer, size_t size
 	return buffer;
 }
 
+static void describe_operation(const struct pause *pause, char *buffer, size_t size)
+{
+	const char *meaning = pause->operation ? operation_meaning(pause->operation) : NULL;
+
+	if (pause->cause == TAILOR_CAUSE_TIME_TO_SAFEPOINT)
+		snprintf(buffer, size, "until the other threads had stopped, too%s%.40s", pause->operation ? ", for " : "",
+		         pause->operation ? pause->operation : "");
+	else if (pause->operation)
+		snprintf(buffer, size, "%.40s%s%s", pause->operation, meaning ? ", " : "", meaning ? meaning : "");
+	else
+		snprintf(buffer, size, "stopped by the VM Thread, not for a collection");
+}
+
 void pause_describe(const struct pause *pause, char *buffer, size_t size)
 {
 	const char *cause = pause->text ? strchr(pause->text, '\t') : NULL;
 	char collector[48], duration[32];
 
+	if (pause->cause != TAILOR_CAUSE_GC) {
+		describe_operation(pause, buffer, size);
+		return;
+	}
 	pause_collector(pause, collector, sizeof(collector));
 	tailor_format_duration(duration, sizeof(duration), pause->end_ns - pause->start_ns);
+	if (!pause->text && pause->operation)
+		snprintf(collector, sizeof(collector), "%.40s", pause->operation);
 	if (pause->going_on) {
 		snprintf(buffer, size, "still going on after %s", duration);
 		return;
 	}
 	snprintf(buffer, size, "%s%s%.40s%spause %s", collector, collector[0] ? ", " : "", cause ? cause + 1 : "",
 	         cause && cause[1] ? ", " : "", duration);
-}
-
-const struct overlay *overlay_after(const struct overlay *overlays, size_t count, uint32_t tid, uint64_t time_ns)
-{
-	size_t low = 0, high = count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (overlays[middle].tid < tid || (overlays[middle].tid == tid && overlays[middle].end_ns <= time_ns))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < count && overlays[low].tid == tid ? &overlays[low] : NULL;
 }

@@ -61,7 +61,7 @@ static struct stretch on_cpu_before(const struct thread_index *index, const stru
 		return stretch;
 	}
 	/* Off the CPU as the record says, yet it was seen to run: a SWITCH_IN is missing. */
-	if (wakeup != NO_POSITION && TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+	if (wakeup != NO_POSITION && !switched_out_ready(event))
 		return make(cursor, STRETCH_UNKNOWN, thread_entry_event(index, cursor->thread, wakeup)->time_ns, wakeup,
 		            EXPECT_BLOCKED);
 	return make(cursor, STRETCH_UNKNOWN, event->time_ns, position, EXPECT_ON_CPU);
@@ -72,15 +72,17 @@ static struct stretch woken_while_leaving(const struct thread_index *index, cons
 {
 	const struct tailor_event *event = thread_entry_event(index, cursor->thread, out);
 	uint32_t before = previous(cursor->thread, out);
-	enum stretch_state state = STRETCH_UNKNOWN;
+	const struct tailor_event *wakeup = NULL;
+	struct stretch stretch;
 
 	if (before != NO_POSITION) {
-		const struct tailor_event *wakeup = thread_entry_event(index, cursor->thread, before);
-
-		if (wakeup->kind == TAILOR_EVENT_WAKEUP && event->time_ns - wakeup->time_ns <= WAKEUP_RACE_NS)
-			state = STRETCH_RUN_QUEUE;
+		wakeup = thread_entry_event(index, cursor->thread, before);
+		if (wakeup->kind != TAILOR_EVENT_WAKEUP || event->time_ns - wakeup->time_ns > WAKEUP_RACE_NS)
+			wakeup = NULL;
 	}
-	return make(cursor, state, event->time_ns, out, EXPECT_ON_CPU);
+	stretch = make(cursor, wakeup ? STRETCH_RUN_QUEUE : STRETCH_UNKNOWN, event->time_ns, out, EXPECT_ON_CPU);
+	stretch.wakeup = wakeup;
+	return stretch;
 }
 
 static struct stretch off_cpu_before(const struct thread_index *index, const struct cursor *cursor)
@@ -98,13 +100,14 @@ static struct stretch off_cpu_before(const struct thread_index *index, const str
 		wakeup = position; /* the first after it went to sleep is the one that counts */
 		position = previous(cursor->thread, position);
 	}
-	if (position != NO_POSITION && event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_STATE(event->extra) == TAILOR_TASK_RUNNABLE) {
+	if (position != NO_POSITION && event->kind == TAILOR_EVENT_SWITCH_OUT && switched_out_ready(event)) {
 		stretch = make(cursor, STRETCH_PREEMPTED, event->time_ns, position, EXPECT_ON_CPU);
 		stretch.out = event;
 		stretch.out_position = position;
 	} else if (wakeup != NO_POSITION) {
-		stretch = make(cursor, STRETCH_RUN_QUEUE, thread_entry_event(index, cursor->thread, wakeup)->time_ns,
-		               wakeup, EXPECT_BLOCKED);
+		event = thread_entry_event(index, cursor->thread, wakeup);
+		stretch = make(cursor, STRETCH_RUN_QUEUE, event->time_ns, wakeup, EXPECT_BLOCKED);
+		stretch.wakeup = event;
 	} else if (position == NO_POSITION) {
 		stretch = make(cursor, STRETCH_UNKNOWN, 0, 0, EXPECT_ON_CPU);
 	} else if (event->kind == TAILOR_EVENT_SWITCH_OUT) {

@@ -36,11 +36,19 @@ struct stretch {
 	uint16_t cpu;                      /* on-CPU only: where it ran */
 	const struct tailor_event *in;     /* that gave it the CPU: at the end of a wait, at the start of on-CPU */
 	const struct tailor_event *out;    /* that took the CPU away, at the start of a wait */
-	const struct tailor_event *wakeup; /* that ended a blocked stretch */
-	uint32_t wakeup_event;             /* its index in the window */
+	const struct tailor_event *wakeup; /* that ended a blocked stretch, or began a wait in the run queue */
+	uint32_t wakeup_event;             /* its index in the window, of a blocked stretch */
 	uint32_t out_position;             /* of `out` among the thread's entries */
 	struct cursor before;              /* to go on with */
 };
+
+/* 1: it lost its CPU and could have gone on, pushed out or out of its quota; else it went to sleep. */
+static inline int switched_out_ready(const struct tailor_event *out)
+{
+	uint32_t state = TAILOR_SWITCH_STATE(out->extra);
+
+	return state == TAILOR_TASK_RUNNABLE || state == TAILOR_TASK_THROTTLED;
+}
 
 /* The stretch that ends where the cursor is. */
 struct stretch schedule_before(const struct thread_index *index, const struct cursor *cursor);

@@ -33,6 +33,16 @@ struct tailor_span *span_list_add(struct span_list *list, uint64_t start_ns, uin
 	return span;
 }
 
+struct tailor_span *span_list_add_like(struct span_list *list, uint64_t start_ns, uint64_t end_ns, const struct tailor_span *span)
+{
+	struct tailor_span *added = span_list_add(list, start_ns, end_ns, span->cause);
+
+	*added = *span;
+	added->start_ns = start_ns;
+	added->end_ns = end_ns;
+	return added;
+}
+
 void span_thread(struct tailor_span *span, uint32_t pid, uint32_t tid, const char *name)
 {
 	span->pid = pid;
@@ -62,6 +72,27 @@ void span_detail_more(struct tailor_span *span, const char *format, ...)
 	va_start(arguments, format);
 	vsnprintf(span->detail + length, sizeof(span->detail) - length, format, arguments);
 	va_end(arguments);
+}
+
+static void split_at(struct span_list *list, size_t first, uint64_t at_ns)
+{
+	size_t count = list->count;
+
+	for (size_t i = first; i < count; i++) {
+		struct tailor_span later = list->spans[i];
+
+		if (later.start_ns >= at_ns || later.end_ns <= at_ns)
+			continue;
+		list->spans[i].end_ns = at_ns;
+		later.start_ns = at_ns;
+		span_list_add_like(list, at_ns, later.end_ns, &later);
+	}
+}
+
+void span_list_split(struct span_list *list, size_t first, uint64_t start_ns, uint64_t end_ns)
+{
+	split_at(list, first, start_ns);
+	split_at(list, first, end_ns);
 }
 
 static int by_start(const void *a, const void *b)

@@ -78,6 +78,8 @@ static void read_ends(const struct tailor_window *window, const struct tailor_at
 			wire->last_write_event = (uint32_t)i;
 		} else if (event->kind == TAILOR_EVENT_TCP_TRANSMIT && sender == DIRECTION_REQUEST &&
 		           (wire->request_sent_ns == 0 || sequence_ahead(until, sent_until) > 0)) {
+			if (wire->request_sent_ns == 0)
+				wire->request_sequence = (uint32_t)event->arg[0];
 			wire->request_sent_ns = event->time_ns;
 			sent_until = until;
 		}
@@ -107,8 +109,22 @@ static void read_response(const struct tailor_window *window, const struct tailo
 	}
 	if (sequence_ahead(end, sent_until) > 0)
 		wire->buffered_bytes = (uint32_t)sequence_ahead(end, sent_until);
+	if (TAILOR_UNSENT_WHY(write->arg[2]) <= TAILOR_UNSENT_OTHER && TAILOR_UNSENT_BYTES(write->arg[2]) > 0) {
+		wire->unsent = (enum tailor_unsent)TAILOR_UNSENT_WHY(write->arg[2]);
+		wire->buffered_bytes = TAILOR_UNSENT_BYTES(write->arg[2]);
+	}
 	wire->waited_for_ack = wire->buffered_bytes > 0 && last_bytes > 0 && last_bytes < SMALL_BYTES &&
 	                       sent_until == (uint32_t)write->arg[0];
+}
+
+static void add_resent(struct resent *resent, const struct tailor_event *event)
+{
+	uint32_t sequence = (uint32_t)event->arg[0];
+
+	resent->times = resent->time_ns && resent->sequence == sequence ? resent->times + 1 : 1;
+	resent->time_ns = event->time_ns;
+	resent->sequence = sequence;
+	resent->bytes = (uint32_t)event->arg[1];
 }
 
 static void read_retransmissions(const struct tailor_window *window, const struct tailor_attempt *attempt,
@@ -124,9 +140,9 @@ static void read_retransmissions(const struct tailor_window *window, const struc
 			continue;
 		sender = sender_of(window, attempt, event);
 		if (sender == DIRECTION_REQUEST && event->time_ns < received)
-			wire->request_resent_ns = event->time_ns;
+			add_resent(&wire->request_resent, event);
 		if (sender == DIRECTION_RESPONSE && event->time_ns < response_end_ns)
-			wire->response_resent_ns = event->time_ns;
+			add_resent(&wire->response_resent, event);
 	}
 }
 

@@ -5,11 +5,20 @@
 
 #include <tailor/window.h>
 
+/* The last retransmission of a direction, before its bytes had come. */
+struct resent {
+	uint64_t time_ns; /* 0: there was none */
+	uint32_t sequence;
+	uint32_t bytes;
+	uint32_t times; /* how often these bytes were sent again */
+};
+
 /* Times are 0 and events NULL where nothing was recorded. */
 struct wire {
 	/* Request, proxy to server. */
 	uint64_t request_sent_ns;   /* its last byte was first transmitted */
-	uint64_t request_resent_ns; /* the last retransmission before the server received it */
+	uint32_t request_sequence;  /* of the first byte sent; with request_sent_ns */
+	struct resent request_resent;
 	const struct tailor_event *first_receive;
 	const struct tailor_event *receive; /* from here on the server had the whole request */
 	uint32_t receive_event;             /* index in the window */
@@ -19,8 +28,9 @@ struct wire {
 	const struct tailor_event *last_write;
 	uint32_t last_write_event;   /* index in the window */
 	uint64_t response_sent_ns;   /* its last byte was first transmitted; may be before last_write's time */
-	uint64_t response_resent_ns; /* the last retransmission before the proxy had it all */
+	struct resent response_resent;
 	uint64_t buffered_bytes;     /* of the response, not yet transmitted when the last write returned */
+	enum tailor_unsent unsent;   /* why TCP kept them, as the kernel said then; NONE: it did not say */
 	uint8_t waited_for_ack;      /* evidence for Nagle: what went before was small and had just been transmitted */
 };
 

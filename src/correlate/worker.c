@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "correlate/worker.h"
 
-#include "correlate/cover.h"
+#include <string.h>
+
+#include "correlate/losses.h"
+#include "correlate/ready.h"
 #include "correlate/schedule.h"
 
 struct work {
 	const struct thread_index *index;
+	const struct stalls *stalls;
 	struct span_list *spans;
 	const struct worker_story *story;
 	uint64_t from_ns;
@@ -33,7 +37,7 @@ int worker_slept(const struct thread_index *index, uint64_t from_ns, uint64_t to
 		const struct tailor_event *event = thread_entry_event(index, worker, position);
 
 		if (!worker->entries[position].woke && event->kind == TAILOR_EVENT_SWITCH_OUT &&
-		    TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+		    !switched_out_ready(event))
 			return 1;
 	}
 	return 0;
@@ -56,7 +60,7 @@ static void add_working(const struct work *work, const struct stretch *stretch, 
 
 	if (work->story->busy_detail && stretch->start_ns < work->from_ns)
 		detail = work->story->busy_detail;
-	while (from_ns < to_ns && (loss = cover_loss(work->index->window, stretch->cpu, from_ns, to_ns)) != NULL) {
+	while (from_ns < to_ns && (loss = losses_of_cpu(work->index->window, stretch->cpu, from_ns, to_ns)) != NULL) {
 		uint64_t start = loss->from_ns > from_ns ? loss->from_ns : from_ns;
 		uint64_t stop = loss->to_ns < to_ns ? loss->to_ns : to_ns;
 
@@ -71,37 +75,56 @@ static void add_working(const struct work *work, const struct stretch *stretch, 
 static void add_ready(const struct work *work, const struct stretch *stretch, uint64_t from_ns, uint64_t to_ns)
 {
 	struct tailor_span *span = add(work, from_ns, to_ns, TAILOR_CAUSE_PROXY_RUN_QUEUE);
-	const struct tailor_event *event = stretch->state == STRETCH_PREEMPTED ? stretch->out : stretch->in;
-	const char *name = event ? thread_name(work->index->window, TAILOR_TASK_TID(event->arg[0])) : NULL;
-	char comm[COMM_BYTES];
+	char why[TAILOR_DETAIL_BYTES];
 
-	if (!event)
-		return;
-	if (TAILOR_TASK_TID(event->arg[0]) == 0) {
-		span_detail(span, "CPU %u was idle and had to wake up", event->cpu);
-		return;
-	}
-	span_detail(span, "%s%s (pid %u)", stretch->state == STRETCH_PREEMPTED ? "pushed out by " : "the CPU had ",
-	            name && name[0] ? name : event_comm(event, comm), TAILOR_TASK_PID(event->arg[0]));
+	if (ready_throttled(stretch))
+		span->cause = TAILOR_CAUSE_PROXY_STOPPED;
+	ready_describe(work->index->window, stretch, why, sizeof(why));
+	span_detail(span, "%s%.80s", strncmp(why, "by ", 3) == 0 ? "pushed out " : "", why);
 }
 
 static void add_waiting(const struct work *work, const struct stretch *stretch, uint64_t from_ns, uint64_t to_ns)
 {
 	uint32_t state = stretch->out ? TAILOR_SWITCH_STATE(stretch->out->extra) : TAILOR_TASK_SLEEPING;
+	size_t first = work->spans->count;
 
 	if (state == TAILOR_TASK_UNINTERRUPTIBLE)
 		add(work, from_ns, to_ns, TAILOR_CAUSE_BLOCKED_IO);
 	else if (state == TAILOR_TASK_STOPPED)
-		add(work, from_ns, to_ns, TAILOR_CAUSE_STOPPED);
+		span_detail(add(work, from_ns, to_ns, TAILOR_CAUSE_PROXY_STOPPED), "by a signal");
 	else
 		span_detail(add(work, from_ns, to_ns, work->story->waiting), "%s",
 		            work->story->waiting_detail ? work->story->waiting_detail : "");
+	stalls_cut_wait(work->stalls, work->spans, first, stretch->wakeup);
 }
 
-void worker_cover(const struct thread_index *index, struct span_list *spans, uint64_t from_ns, uint64_t to_ns,
-                  const struct worker_story *story)
+/* One stretch of it; what its CPU stood still is cut out. */
+static void add_stretch(const struct work *work, const struct stretch *stretch, uint64_t from_ns, uint64_t to_ns)
 {
-	const struct work work = {index, spans, story, from_ns};
+	size_t first = work->spans->count;
+
+	switch (stretch->state) {
+	case STRETCH_ON_CPU:
+		add_working(work, stretch, from_ns, to_ns);
+		stalls_cut(work->stalls, work->spans, first, stretch->cpu, 0);
+		break;
+	case STRETCH_RUN_QUEUE:
+	case STRETCH_PREEMPTED:
+		add_ready(work, stretch, from_ns, to_ns);
+		if (stretch->in)
+			stalls_cut(work->stalls, work->spans, first, stretch->in->cpu, 0);
+		break;
+	case STRETCH_BLOCKED: add_waiting(work, stretch, from_ns, to_ns); break;
+	case STRETCH_UNKNOWN:
+		span_detail(add(work, from_ns, to_ns, TAILOR_CAUSE_UNEXPLAINED), "the proxy's scheduling was not recorded whole");
+		break;
+	}
+}
+
+void worker_cover(const struct thread_index *index, const struct stalls *stalls, struct span_list *spans, uint64_t from_ns,
+                  uint64_t to_ns, const struct worker_story *story)
+{
+	const struct work work = {index, stalls, spans, story, from_ns};
 	const struct thread_events *worker = worker_of(index);
 	struct cursor cursor;
 
@@ -115,16 +138,7 @@ void worker_cover(const struct thread_index *index, struct span_list *spans, uin
 		struct stretch stretch = schedule_before(index, &cursor);
 		uint64_t start = stretch.start_ns > from_ns ? stretch.start_ns : from_ns;
 
-		switch (stretch.state) {
-		case STRETCH_ON_CPU: add_working(&work, &stretch, start, to_ns); break;
-		case STRETCH_RUN_QUEUE:
-		case STRETCH_PREEMPTED: add_ready(&work, &stretch, start, to_ns); break;
-		case STRETCH_BLOCKED: add_waiting(&work, &stretch, start, to_ns); break;
-		case STRETCH_UNKNOWN:
-			span_detail(add(&work, start, to_ns, TAILOR_CAUSE_UNEXPLAINED),
-			            "the proxy's scheduling was not recorded whole");
-			break;
-		}
+		add_stretch(&work, &stretch, start, to_ns);
 		to_ns = start < to_ns ? start : to_ns;
 		cursor = stretch.before;
 	}

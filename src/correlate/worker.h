@@ -5,6 +5,7 @@
 
 #include "correlate/index.h"
 #include "correlate/spans.h"
+#include "correlate/stalls.h"
 
 /* What a stretch of the worker's time means; details may be NULL. */
 struct worker_story {
@@ -25,7 +26,7 @@ int worker_slept(const struct thread_index *index, uint64_t from_ns, uint64_t to
  * Cuts [from_ns, to_ns] by the worker's scheduling. It must have been on a CPU at to_ns, as it is whenever it writes an
  * event. All is `working` when its scheduling was not recorded.
  */
-void worker_cover(const struct thread_index *index, struct span_list *spans, uint64_t from_ns, uint64_t to_ns,
-                  const struct worker_story *story);
+void worker_cover(const struct thread_index *index, const struct stalls *stalls, struct span_list *spans, uint64_t from_ns,
+                  uint64_t to_ns, const struct worker_story *story);
 
 #endif /* TAILOR_CORRELATE_WORKER_H */

@@ -18,7 +18,9 @@
 #include <tailor/store.h>
 
 #include "accesslog/accesslog.h"
+#include "collect/hold.h"
 #include "collect/jvm.h"
+#include "collect/kernel.h"
 #include "correlate/slow.h"
 
 #define TAILOR_OBSERVER_SERVERS_MAX 8
@@ -31,6 +33,7 @@ struct tailor_observer_options {
 	const struct tailor_channel *kernel_channels; /* one per CPU; NULL without kernel tracing */
 	size_t cpus;
 	uint32_t missing; /* enum tailor_missing bits that hold for every request */
+	const struct tailor_kernel *kernel; /* asked for those that hold for one server's process; NULL: it is not */
 	struct {
 		const char *name;
 		uint16_t port;
@@ -59,12 +62,20 @@ struct tailor_observer_status {
 	uint64_t baseline;        /* timelines of ordinary ones written */
 	uint64_t not_stored;      /* slow, but the queue was full or the store failed */
 	uint64_t over_budget;     /* slow, but there were too many to explain them all */
-	uint64_t request_events_lost;
+	uint64_t unjudged;        /* perhaps slow, as the proxy was held up when they came; there was no time to find out */
+	uint64_t request_events_lost; /* by the workers' channels, in all */
 	uint64_t windows_with_loss;
 	uint64_t access_log_lost; /* lines */
 	int access_log_error;     /* what its last write failed with, a negative errno; 0: it was written */
 	struct tailor_observer_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 	int store_error;          /* what the last timeline failed with, a negative errno; 0: it was stored */
+};
+
+/* What a channel's events were lost by that the observer wanted: all of the workers', those of windows of the others. They only grow. */
+struct tailor_observer_losses {
+	char channel[24]; /* "worker0", "cpu3", "jvm:a" */
+	const char *kind; /* "worker", "kernel" or "jvm" */
+	uint64_t lost[TAILOR_LOST_REASONS];
 };
 
 struct tailor_observer;
@@ -89,5 +100,9 @@ void tailor_observer_slow(struct tailor_observer *observer, const struct tailor_
 void tailor_observer_store(struct tailor_observer *observer, struct tailor_store_writer *store);
 
 void tailor_observer_status(struct tailor_observer *observer, struct tailor_observer_status *ret_status);
+
+/* How many channels there are, and what the number-th of them has lost. Any thread. */
+size_t tailor_observer_channels(const struct tailor_observer *observer);
+void tailor_observer_losses(struct tailor_observer *observer, size_t number, struct tailor_observer_losses *ret_losses);
 
 #endif /* TAILOR_OBSERVER_OBSERVER_H */

@@ -19,8 +19,7 @@ static int by_worth(const void *left, const void *right)
 
 static int by_begin(const void *left, const void *right)
 {
-	uint64_t a = ((const struct tailor_queued *)left)->record.request.begin_ns;
-	uint64_t b = ((const struct tailor_queued *)right)->record.request.begin_ns;
+	uint64_t a = tailor_queued_begin(left), b = tailor_queued_begin(right);
 
 	return (a > b) - (a < b);
 }
@@ -53,7 +52,7 @@ size_t tailor_queue_overlap(const struct tailor_queued *queue, size_t count, uin
 	uint64_t end_ns = queue[0].record.request.end_ns;
 	size_t together = 1;
 
-	while (together < count && queue[together].record.request.begin_ns <= end_ns + after_ns + before_ns) {
+	while (together < count && tailor_queued_begin(&queue[together]) <= end_ns + after_ns + before_ns) {
 		if (queue[together].record.request.end_ns > end_ns)
 			end_ns = queue[together].record.request.end_ns;
 		together++;

@@ -121,6 +121,7 @@ static json_t *timeline_object(const struct tailor_timeline *timeline)
 	error |= json_object_set_new(object, "join", json_string(tailor_join_name(timeline->join)));
 	error |= json_object_set_new(object, "missing", missing(timeline));
 	error |= json_object_set_new(object, "losses", losses(timeline));
+	error |= json_object_set_new(object, "complete", json_integer(timeline->complete));
 	error |= json_object_set_new(object, "omitted", number(timeline->omitted));
 	error |= json_object_set_new(object, "causes", causes(timeline));
 	error |= json_object_set_new(object, "spans", spans(timeline));

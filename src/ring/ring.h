@@ -67,7 +67,7 @@ void tailor_ring_receive_later(struct tailor_ring *ring, int fd, void *memory, s
  * buffer is free: at the start, or when there is something to read.
  */
 void tailor_ring_receive_multishot(struct tailor_ring *ring, int fd, uint64_t token);
-void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, int flags, uint64_t token); /* flags: MSG_MORE or 0; MSG_NOSIGNAL always; may be short */
+void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, int flags, uint64_t token); /* flags: MSG_MORE, MSG_DONTWAIT (-EAGAIN where it would have to wait) or 0; MSG_NOSIGNAL always; may be short */
 /* Sends all of it, and completes only if that fails: for few bytes, in memory that outlives the ring's operations. */
 void tailor_ring_send_whole(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, uint64_t token);
 void tailor_ring_shutdown(struct tailor_ring *ring, int fd, int how, uint64_t token);

@@ -109,6 +109,7 @@ int record_encode(const struct tailor_timeline *timeline, uint8_t **ret_record, 
 		message.server_ns = timeline->server_ns;
 		message.missing = timeline->missing;
 		message.omitted = timeline->omitted;
+		message.incomplete = timeline->complete < 1000 ? 1000u - timeline->complete : 0;
 		message.n_spans = timeline->span_count;
 		message.spans = span_pointers;
 		message.n_losses = timeline->loss_count;
@@ -212,6 +213,7 @@ static int decode_message(const Tailor__Pb__Timeline *message, struct tailor_tim
 	timeline->server_ns = message->server_ns;
 	timeline->missing = message->missing;
 	timeline->omitted = message->omitted;
+	timeline->complete = message->incomplete < 1000 ? (uint16_t)(1000 - message->incomplete) : 0;
 	return decode_lists(message, timeline);
 }
 

@@ -65,7 +65,7 @@ def with_everything_only_what_is_really_missing_is_named(scene):
     searches(proxy)
     check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
     missing = missing_of(scene, proxy, 20)
-    for word in ("kernel events", "JVM events", "backup", "process"):
+    for word in ("kernel events", "JVM events", "backup", "process", "safepoints", "fault durations"):
         check(word not in missing, f"{word} is called missing, but is there: {missing}")
 
 

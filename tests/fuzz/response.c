@@ -37,9 +37,9 @@ static void check_forwarded(const struct http1_head *head, enum http1_method met
 		expected = HTTP1_UNTIL_CLOSE;
 	}
 	length = head->status < 200 ? head_write_interim(head, NULL, to, head->head_bytes + HEAD_ADDED_BYTES)
-	                            : head_write_response(&exchange, head, NULL, to, head->head_bytes + HEAD_ADDED_BYTES);
+	                            : head_write_response(&exchange, head, NULL, "Sun, 06 Nov 1994 08:49:37 GMT", to, head->head_bytes + HEAD_ADDED_BYTES);
 	require(length > 0);
-	if (head->field_count > HTTP1_FIELDS_MAX - 3)
+	if (head->field_count > HTTP1_FIELDS_MAX - 4)
 		return;
 	require(http1_parse_response(to, (size_t)length, &wide, &search, method, &again) == 1);
 	require(again.head_bytes == (size_t)length && again.status == head->status && again.minor == 1);

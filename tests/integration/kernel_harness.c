@@ -195,11 +195,12 @@ void recording_end(struct recording *recording)
 
 		for (uint64_t position = recording->begin[i];
 		     position < end && recording->count + recording->lost < total; position++) {
-			if (tailor_channel_read(&channels[i], position, &recording->events[recording->count]) ==
-			    TAILOR_READ_OK)
-				recording->count++;
-			else
+			struct tailor_event *event = &recording->events[recording->count];
+
+			if (tailor_channel_read(&channels[i], position, event) != TAILOR_READ_OK)
 				recording->lost++;
+			else if (event->kind != TAILOR_EVENT_CPU_STALL || recording->stalls)
+				recording->count++;
 		}
 	}
 	qsort(recording->events, recording->count, sizeof(*recording->events), by_time);

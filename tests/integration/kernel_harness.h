@@ -59,6 +59,7 @@ struct recording {
 	struct tailor_event *events;
 	size_t count;
 	uint64_t lost;
+	int stalls; /* set after recording_begin(): with the machine's stalls, which are nobody's and come when they like */
 };
 void recording_begin(struct recording *recording, struct tailor_kernel *kernel);
 /* Replaces what an earlier call found. */

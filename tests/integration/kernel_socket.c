@@ -22,6 +22,9 @@ static struct tailor_kernel *kernel;
 #define DO_WRITE (3 << 16)
 #define DO_NAP (4 << 16)
 #define DO_WRITE_TWICE (5 << 16) /* so many bytes, and one more than so many */
+#define DO_CORK (6 << 16)        /* switches it on or off */
+#define DO_NODELAY (7 << 16)
+#define DO_WRITE_MORE (8 << 16) /* MSG_MORE */
 #define DO_BYTES 0xffff
 
 /* One connection between this process, which plays the proxy, and a traced child, the server. */
@@ -32,6 +35,11 @@ struct connection {
 	uint16_t port;
 	struct tailor_tag *tag;
 };
+
+static int set_option(int fd, int option, int value)
+{
+	return setsockopt(fd, IPPROTO_TCP, option, &value, sizeof(value));
+}
 
 static void serve(int control, void *context)
 {
@@ -50,6 +58,9 @@ static void serve(int control, void *context)
 		case DO_PEEK: done = recv(fd, buffer, bytes, MSG_PEEK); break;
 		case DO_WRITE: done = write(fd, buffer, bytes); break;
 		case DO_WRITE_TWICE: done = write(fd, buffer, bytes) + write(fd, buffer, bytes + 1); break;
+		case DO_CORK: done = set_option(fd, TCP_CORK, (int)bytes); break;
+		case DO_NODELAY: done = set_option(fd, TCP_NODELAY, (int)bytes); break;
+		case DO_WRITE_MORE: done = send(fd, buffer, bytes, MSG_MORE); break;
 		case DO_NAP: done = usleep(1000); break;
 		default: _exit(1);
 		}
@@ -68,8 +79,9 @@ static void fill_tag(struct tailor_tag *tag, const struct tailor_address *own, c
 	tag->server_port = tailor_address_port(server);
 }
 
-/* `listen_at` may be a wildcard, `connect_to` is the server as the proxy knows it; its port is the listener's. */
-static void connection_open(struct connection *connection, const char *listen_at, const char *connect_to)
+/* `listen_at` may be a wildcard, `connect_to` is the server as the proxy knows it; its port is the listener's. segment: the most bytes that
+ * the server may send in one; 0: the kernel's choice. */
+static void connection_open_with(struct connection *connection, const char *listen_at, const char *connect_to, int segment)
 {
 	struct tailor_address address, own;
 	int one = 1;
@@ -90,6 +102,8 @@ static void connection_open(struct connection *connection, const char *listen_at
 	else
 		((struct sockaddr_in6 *)&address.storage)->sin6_port = htons(connection->server_port);
 	connection->fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (segment)
+		assert_int_equal(set_option(connection->fd, TCP_MAXSEG, segment), 0);
 	assert_int_equal(connect(connection->fd, (struct sockaddr *)&address.storage, address.length), 0);
 	setsockopt(connection->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	close(listener);
@@ -100,6 +114,11 @@ static void connection_open(struct connection *connection, const char *listen_at
 	fill_tag(connection->tag, &own, &address);
 	assert_int_equal(tailor_kernel_trace(kernel, connection->server.pid, TAILOR_TRACED_SERVER), 0);
 	child_ask(&connection->server, DO_NAP); /* it has accepted */
+}
+
+static void connection_open(struct connection *connection, const char *listen_at, const char *connect_to)
+{
+	connection_open_with(connection, listen_at, connect_to, 0);
 }
 
 static void connection_close(struct connection *connection)
@@ -209,6 +228,7 @@ static void assert_exchange_recorded(const struct connection *connection, uint64
 	assert_int_equal(written->pid, connection->server.pid);
 	assert_int_equal(written->tid, connection->server.pid);
 	assert_int_equal(written->arg[1], answer);
+	assert_int_equal(written->arg[2], 0);
 	assert_int_equal(sent->arg[0], written->arg[0]);
 	assert_int_equal(sent->arg[1], answer);
 	assert_in_range(asked->time_ns, begin_ns, received->time_ns);
@@ -338,6 +358,27 @@ static void a_peek_does_not_bind_and_a_receive_without_a_tag_unbinds(void **stat
 	connection_close(&connection);
 }
 
+static void what_a_server_serves_past_the_proxy_shows_without_a_request_once_tagged_ones_came_there(void **state)
+{
+	struct connection connection;
+	struct recording recording;
+
+	(void)state;
+	connection_open(&connection, "127.0.0.1:0", "127.0.0.1:0");
+	assert_nothing_recorded(&connection);
+	assert_exchange_recorded(&connection, 33, 10, 20);
+	set_request(&connection, 0);
+	recording_begin(&recording, kernel);
+	exchange(&connection, 10, 20);
+	recording_end(&recording);
+	assert_non_null(find(&recording, TAILOR_EVENT_RECEIVE, server_ports(&connection), 0));
+	assert_non_null(find(&recording, TAILOR_EVENT_SYSCALL_WRITE, server_ports(&connection), 0));
+	assert_int_equal(count_socket_events(&recording), 2);
+	recording_free(&recording);
+	assert_int_equal(bound_request(&connection), 0);
+	connection_close(&connection);
+}
+
 /* Wake-ups carry the waker's request: the server answers over the control socket, on which this process sleeps. */
 static void a_wake_up_names_the_request_that_the_waker_is_bound_to(void **state)
 {
@@ -420,6 +461,8 @@ static void a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_o
 	assert_non_null(first);
 	assert_non_null(second);
 	assert_int_equal(second->arg[0], (uint32_t)(first->arg[0] + 100));
+	assert_int_equal(first->arg[2], 0);
+	assert_int_equal(second->arg[2], TAILOR_UNSENT(TAILOR_UNSENT_NAGLE, 101));
 	index = 0;
 	while ((event = recording_next(&recording, &index, TAILOR_EVENT_TCP_TRANSMIT, 0))) {
 		if (event->arg[0] == first->arg[0])
@@ -434,6 +477,96 @@ static void a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_o
 	print_message("             left %.1f ms after it was written\n",
 	              (double)(event->time_ns - second->time_ns) / 1e6);
 	recording_free(&recording);
+	connection_close(&connection);
+}
+
+/* What the server's last of one or two writes left unsent, where the client has received nothing yet. */
+static uint64_t unsent_after(const struct connection *connection, int64_t order)
+{
+	const struct tailor_event *event, *last = NULL;
+	struct recording recording;
+	uint64_t unsent;
+	size_t index = 0;
+
+	recording_begin(&recording, kernel);
+	assert_true(child_ask(&connection->server, order) > 0);
+	recording_end(&recording);
+	while ((event = recording_next(&recording, &index, TAILOR_EVENT_SYSCALL_WRITE, connection->server.pid)))
+		last = event;
+	assert_non_null(last);
+	unsent = last->arg[2];
+	recording_free(&recording);
+	return unsent;
+}
+
+static void receive_all(const struct connection *connection, size_t bytes)
+{
+	char buffer[DO_BYTES];
+
+	assert_int_equal(recv(connection->fd, buffer, bytes, MSG_WAITALL), bytes);
+}
+
+static void what_cork_and_more_keep_back_is_said_and_nothing_is_with_nodelay(void **state)
+{
+	struct connection connection;
+	int off = 0;
+
+	(void)state;
+	connection_open(&connection, "127.0.0.1:0", "127.0.0.1:0");
+	set_request(&connection, 81);
+	exchange(&connection, 10, 20);
+	assert_int_equal(setsockopt(connection.fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off)), 0);
+	assert_int_equal(child_ask(&connection.server, DO_CORK | 1), 0);
+	assert_int_equal(unsent_after(&connection, DO_WRITE | 100), TAILOR_UNSENT(TAILOR_UNSENT_CORK, 100));
+	assert_int_equal(unsent_after(&connection, DO_WRITE | 50), TAILOR_UNSENT(TAILOR_UNSENT_CORK, 150));
+	assert_int_equal(child_ask(&connection.server, DO_CORK), 0);
+	receive_all(&connection, 150);
+	usleep(100000); /* all is acknowledged */
+	assert_int_equal(unsent_after(&connection, DO_WRITE_MORE | 100), TAILOR_UNSENT(TAILOR_UNSENT_CORK, 100));
+	assert_int_equal(child_ask(&connection.server, DO_NODELAY | 1), 0);
+	receive_all(&connection, 100);
+	assert_int_equal(unsent_after(&connection, DO_WRITE_TWICE | 100), 0);
+	receive_all(&connection, 201);
+	connection_close(&connection);
+}
+
+static void a_small_window_of_the_client_is_said_to_keep_bytes_back(void **state)
+{
+	struct connection connection;
+	uint64_t unsent;
+	int small = 2304;
+
+	(void)state;
+	connection_open(&connection, "127.0.0.1:0", "127.0.0.1:0");
+	assert_int_equal(setsockopt(connection.fd, SOL_SOCKET, SO_RCVBUF, &small, sizeof(small)), 0);
+	set_request(&connection, 91);
+	exchange(&connection, 10, 20);
+	/* The first may fill a window that the client has offered before. */
+	(void)unsent_after(&connection, DO_WRITE | 40000);
+	(void)unsent_after(&connection, DO_WRITE | 40000);
+	unsent = unsent_after(&connection, DO_WRITE | 40000);
+	assert_int_equal(TAILOR_UNSENT_WHY(unsent), TAILOR_UNSENT_WINDOW);
+	assert_in_range(TAILOR_UNSENT_BYTES(unsent), 40000, 120000);
+	receive_all(&connection, 40000);
+	connection_close(&connection);
+}
+
+/* No acknowledgement comes, as the client's socket drops all; its window is open. */
+static void a_full_congestion_window_is_said_to_keep_bytes_back(void **state)
+{
+	struct sock_filter drop[] = {BPF_STMT(BPF_RET | BPF_K, 0)};
+	const struct sock_fprog program = {.len = 1, .filter = drop};
+	struct connection connection;
+	uint64_t unsent;
+
+	(void)state;
+	connection_open_with(&connection, "127.0.0.1:0", "127.0.0.1:0", 536);
+	set_request(&connection, 101);
+	exchange(&connection, 10, 0);
+	assert_int_equal(setsockopt(connection.fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)), 0);
+	unsent = unsent_after(&connection, DO_WRITE | 30000);
+	assert_int_equal(TAILOR_UNSENT_WHY(unsent), TAILOR_UNSENT_CONGESTION);
+	assert_in_range(TAILOR_UNSENT_BYTES(unsent), 10000, 29464);
 	connection_close(&connection);
 }
 
@@ -478,10 +611,14 @@ int main(void)
 		cmocka_unit_test(a_tag_that_names_another_server_or_no_request_joins_nothing),
 		cmocka_unit_test(a_client_with_the_proxys_port_but_another_address_is_not_joined),
 		cmocka_unit_test(a_peek_does_not_bind_and_a_receive_without_a_tag_unbinds),
+		cmocka_unit_test(what_a_server_serves_past_the_proxy_shows_without_a_request_once_tagged_ones_came_there),
 		cmocka_unit_test(a_wake_up_names_the_request_that_the_waker_is_bound_to),
 		cmocka_unit_test(only_a_traced_server_binds_and_what_the_proxy_sends_shows_as_it_leaves),
 		cmocka_unit_test(
 			a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_of_ms_after_its_write),
+		cmocka_unit_test(what_cork_and_more_keep_back_is_said_and_nothing_is_with_nodelay),
+		cmocka_unit_test(a_small_window_of_the_client_is_said_to_keep_bytes_back),
+		cmocka_unit_test(a_full_congestion_window_is_said_to_keep_bytes_back),
 		cmocka_unit_test(a_segment_that_is_lost_shows_as_sent_again_with_the_same_bytes),
 	};
 	int failed;

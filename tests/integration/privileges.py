@@ -1,10 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `tailor proxy` may still do once it serves, and that it still does its work."""
+import glob
 import json
 import os
 import pwd
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
@@ -98,6 +100,39 @@ class Privileges(unittest.TestCase):
         # Kernel events are there, too: the server's thread is known, and what it waited for.
         if not any("kernel" in text for text in json.loads(proxy.ask("/status"))["missing"]):
             self.assertTrue(any(timeline["join"] == "certain" for timeline in timelines), timelines[0])
+
+    def test_a_jvm_that_comes_later_is_listened_to_without_the_rights_that_were_given_up(self):
+        found = sorted(glob.glob("/usr/lib/jvm/*/bin/jwebserver"))  # JDK 18 and later
+        if not found:
+            self.skipTest("no jwebserver in /usr/lib/jvm/*/bin")
+        with tempfile.TemporaryDirectory() as directory, socket.socket() as unused:
+            os.chmod(directory, 0o755)
+            unused.bind(("127.0.0.1", 0))
+            port = unused.getsockname()[1]
+            unused.close()
+            proxy = Proxy(directory, [("a", port)], "user: daemon\nslow: {threshold: 1us}\n", kernel="auto")
+            self.addCleanup(proxy.stop)
+            status = json.loads(proxy.ask("/status"))
+            if any("kernel" in text for text in status["missing"]):
+                self.skipTest("no kernel events here")
+            self.judge(proxy, pwd.getpwnam("daemon").pw_uid)
+            server = subprocess.Popen([found[-1], "-b", "127.0.0.1", "-p", str(port), "-d", directory], stdout=subprocess.DEVNULL,
+                                      stderr=subprocess.DEVNULL, preexec_fn=lambda: os.setuid(pwd.getpwnam("nobody").pw_uid))
+            self.addCleanup(server.wait)
+            self.addCleanup(server.kill)
+            until = time.monotonic() + 30
+            while json.loads(proxy.ask("/status"))["servers"][0]["pid"] != server.pid:
+                self.assertLess(time.monotonic(), until, "the server was not found")
+                time.sleep(0.1)
+            time.sleep(1)
+            load_json("--rate", "50", "--duration", "500ms", "--warm", "0s", proxy.url + "/tailor.yaml")
+            time.sleep(0.5)
+            dumped = subprocess.run([TAILOR, "dump", directory + "/timelines", "--json"], capture_output=True, text=True)
+            timelines = json.loads(dumped.stdout)["timelines"]
+            self.assertGreater(len(timelines), 10)
+            for timeline in timelines:
+                self.assertFalse([text for text in timeline["missing"] if "safepoint" in text], timeline)
+            self.judge(proxy, pwd.getpwnam("daemon").pw_uid)
 
     def test_workers_have_the_priority_that_was_asked_for_and_the_others_none(self):
         for more, wanted in (("", ("0", "-10")), ("priority: {nice: -3}\n", ("0", "-3")), ("priority: {fifo: 7}\n", ("1", "0"))):

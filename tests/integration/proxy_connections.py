@@ -279,4 +279,26 @@ def events_tell_a_requests_whole_story():
         assert own[-1].extra == 200 and own[-1].arg[0] > 5 and own[-1].arg[1] == DONE
 
 
+def a_request_that_the_worker_may_have_seen_late_says_since_when():
+    with Proxy(Backend()) as proxy, proxy.connect() as client:
+        def get():
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.response().status == 200
+            own, = check_events(proxy.events()).values()
+            return own, [event for event in own if event.kind == REQUEST_LATE]
+
+        for _ in range(2):
+            own, late = get()
+            assert late == [], own
+            worker = own[0].tid
+            since = int(proxy.command(f"late {worker}")[0])
+            own, late = get()
+            assert [(event.arg[0], event.extra) for event in late] == [(since, own[0].arg[0])], own
+            get()  # the second turn behind it is over by its end
+        # Another thread with the same entry, and one with another.
+        for tid in (worker + 64, worker + 1):
+            proxy.command(f"late {tid}")
+            assert get()[1] == []
+
+
 run([value for name, value in list(globals().items()) if callable(value) and getattr(value, "__module__", "") == "__main__"])

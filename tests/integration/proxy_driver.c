@@ -12,6 +12,7 @@
  *   pause S, resume S
  *   blink S           a pause that is over before anybody is told
  *   swap
+ *   late TID          says that this thread was kept from running for 50 ms, until now
  *   stop MS           graceful, at most MS milliseconds; then the program ends
  */
 #include <errno.h>
@@ -35,6 +36,7 @@ static struct tailor_proxy *proxy;
 static struct tailor_proxy_options options;
 static struct tailor_channel channels[TAILOR_PROXY_WORKERS_MAX];
 static uint64_t positions[TAILOR_PROXY_WORKERS_MAX];
+static struct tailor_late lates[TAILOR_LATE_THREADS];
 static struct tailor_jvm_page *pages[TAILOR_PROXY_SERVERS_MAX];
 static int wakers[TAILOR_PROXY_SERVERS_MAX][TAILOR_JVM_WAKERS];
 
@@ -220,6 +222,13 @@ static void run(const char *command, unsigned int argument)
 		set_state(argument, TAILOR_JVM_COLLECTING);
 	} else if (strcmp(command, "resume") == 0) {
 		set_state(argument, TAILOR_JVM_RUNNING);
+	} else if (strcmp(command, "late") == 0) {
+		struct tailor_late *late = &lates[TAILOR_LATE_ENTRY(argument)];
+
+		late->tid = argument;
+		late->from_ns = tailor_clock_ns() - 50 * TAILOR_NS_PER_MS;
+		__atomic_store_n(&late->until_ns, tailor_clock_ns(), __ATOMIC_RELEASE);
+		printf("%" PRIu64 "\n", late->from_ns);
 	} else if (strcmp(command, "blink") == 0) {
 		blink(argument);
 	} else {
@@ -325,6 +334,7 @@ int main(int argc, char **argv)
 		channels[i].mask = SLOTS - 1;
 	}
 	options.channels = channels;
+	options.late = lates;
 	ret = tailor_proxy_start(&options, &proxy, error, sizeof(error));
 	if (ret < 0) {
 		printf("error %d %s\n", ret, error);

@@ -387,15 +387,21 @@ def a_request_that_may_go_no_further_is_answered_here():
         assert len(backend.requests) == 1 and proxy.status()["refused_by"]["max-forwards"] == 2
 
 
-def the_proxys_own_answers_have_a_date():
-    with Proxy(Backend()) as proxy:
-        for _ in range(2):
-            response = proxy.get("/a b")
-            assert response.status == 400
+def answers_without_a_date_get_one():
+    dated = "Sun, 06 Nov 1994 08:49:37 GMT"
+
+    def answer(request, _):
+        return ok(b"x", {"/dated": f"dAte: {dated}\r\n", "/hidden": f"Date: {dated}\r\nConnection: date\r\n"}.get(request.target, ""))
+
+    with Proxy(Backend(answer)) as proxy:
+        for target, status in (("/a b", 400), ("/", 200), ("/hidden", 200), ("/", 200)):
+            response = proxy.get(target)
+            assert response.status == status
             date = email.utils.parsedate_to_datetime(response.field("Date"))
             assert abs(date.timestamp() - time.time()) < 2, response.field("Date")
             assert email.utils.format_datetime(date, usegmt=True) == response.field("Date")
-        assert proxy.get().field("Date") is None, "a server's silence is its own"
+        own = [value for name, value in proxy.get("/dated").fields if name.lower() == "date"]
+        assert own == [dated], own
 
 
 HELPERS = (took, gather, Counting)

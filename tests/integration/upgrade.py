@@ -326,6 +326,18 @@ class Upgrade(unittest.TestCase):
         self.wait_stored(1)
         self.assertEqual(self.stored(), ["GET /slow?251"])
 
+    def test_one_that_says_nothing_is_in_nobodys_way(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+            silent.connect(str(self.socket))
+            time.sleep(0.4)
+            old = self.take_over()
+            self.assertEqual(old.end(), 0)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as silent:
+            silent.settimeout(10)
+            silent.connect(str(self.socket))
+            self.assertEqual(silent.recv(1), b"", "it is waited for for ever")
+        self.old.said("said nothing")
+
     def test_one_that_is_told_to_stop_waits_for_whom_it_has_given_everything(self):
         def terminate():
             self.old.popen.terminate()

@@ -147,9 +147,16 @@ static void try_receive(struct operation *operation, struct wire *wire)
 	finish_soon(operation, (int)bytes);
 }
 
+static void refuse_send(struct operation *operation, struct wire *wire)
+{
+	wire->refused_before_ns = wire->refused_ns;
+	wire->refused_ns = world.now_ns;
+	finish(operation, -EAGAIN, 0);
+}
+
 static void try_send(struct operation *operation, struct wire *wire)
 {
-	size_t bytes = operation->bytes, room = wire->out.size - wire->out.length;
+	size_t bytes = operation->bytes;
 
 	world_check(world_hash(operation->memory, operation->guarded) == operation->hash,
 	            "somebody wrote into memory that is being sent");
@@ -157,13 +164,25 @@ static void try_send(struct operation *operation, struct wire *wire)
 		finish_soon(operation, world_chance(500) ? -EPIPE : -ECONNRESET);
 		return;
 	}
-	if (room == 0 && !wire->peer_closed)
-		return;
-	if (faulty()) {
-		wire->kernel_fault = true;
-		finish_soon(operation, fault());
+	if (operation_finds_no_room(operation)) {
+		if (operation->impatient)
+			refuse_send(operation, wire);
+		else if (operation->waits_since_ns == 0)
+			operation->waits_since_ns = world.now_ns;
 		return;
 	}
+	if (faulty()) {
+		int error = fault();
+
+		wire->kernel_fault = true;
+		if (operation->impatient && error == -EAGAIN)
+			refuse_send(operation, wire);
+		else
+			finish_soon(operation, error);
+		return;
+	}
+	if (operation->waits_since_ns && world.now_ns - operation->waits_since_ns >= TAILOR_PROXY_CLIENT_WAIT_NS)
+		wire->long_waits++;
 	if (world_chance(100))
 		bytes = world_between(1, bytes);
 	bytes = wire_put(wire, operation->memory, bytes);

@@ -41,6 +41,8 @@ struct operation {
 	uint64_t hash;
 	uint16_t connect_port;
 	bool multishot;
+	bool impatient; /* a send that must not wait */
+	uint64_t waits_since_ns; /* another one, which has found no room; 0: it has not */
 	bool submitted;
 	bool trying; /* try() is on its way */
 	bool done;   /* has its result, the completion is on its way */
@@ -71,6 +73,13 @@ static inline bool operation_writes(enum operation_kind kind)
 void operation_try_later(struct operation *operation);
 /* It happens now, if it can. `object` is the operation; nothing happens when it has another serial number by now. */
 void operation_try(void *object, uint64_t serial);
+/* A send that would have to wait now. */
+static inline bool operation_finds_no_room(const struct operation *operation)
+{
+	const struct wire *wire = operation->descriptor->wire;
+
+	return wire->out.size == wire->out.length && !wire->peer_closed;
+}
 /* Where what it waits for finds it; NULL: nowhere. */
 struct operation **operation_place(struct operation *operation);
 

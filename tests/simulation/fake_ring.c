@@ -227,8 +227,7 @@ void tailor_ring_buffer_return(struct tailor_ring *ring, uint16_t buffer)
 
 void tailor_ring_send(struct tailor_ring *ring, int fd, const void *memory, size_t bytes, int flags, uint64_t token)
 {
-	(void)flags;
-	(void)queue_memory(ring, SEND, fd, memory, bytes, token);
+	queue_memory(ring, SEND, fd, memory, bytes, token)->impatient = (flags & MSG_DONTWAIT) != 0;
 }
 
 void tailor_ring_shutdown(struct tailor_ring *ring, int fd, int how, uint64_t token)
@@ -309,6 +308,8 @@ static void submit(struct tailor_ring *ring)
 		if (operation->kind == TIMEOUT)
 			world_later(operation->deadline_ns > world.now_ns ? operation->deadline_ns - world.now_ns : 0, operation_try,
 			            operation, operation->serial);
+		else if (operation->impatient && operation_finds_no_room(operation))
+			operation_try(operation, operation->serial);
 		else
 			operation_try_later(operation);
 	}

@@ -31,6 +31,8 @@ struct record {
 	enum tailor_request_end how;
 	uint32_t winner;
 	uint64_t began_ns;
+	unsigned int client_waits, long_waits_before;
+	uint64_t client_waited_ns; /* until when the last one was */
 };
 
 struct judge_figures judge_figures;
@@ -157,6 +159,10 @@ static void request_ended(struct record *record, const struct tailor_event *even
 	record->bytes = event->arg[0];
 	record->how = (enum tailor_request_end)event->arg[1];
 	record->winner = (uint32_t)event->arg[2];
+	if (record->request && record->how < TAILOR_REQUEST_END_CLIENT)
+		world_check(record->client_waits >= record->request->wire->long_waits - record->long_waits_before,
+		            "of %u waits for a client, %u are told", record->request->wire->long_waits - record->long_waits_before,
+		            record->client_waits);
 	ended++;
 	refused += record->how == TAILOR_REQUEST_END_REFUSED;
 	gone += record->how == TAILOR_REQUEST_END_CLIENT;
@@ -199,6 +205,26 @@ static void reply_began(struct record *record)
 	record->down = world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS;
 }
 
+static void client_waited(struct record *record, const struct tailor_event *event)
+{
+	uint64_t ns = event->time_ns - event->arg[0];
+	uint64_t limited_us = (uint64_t)TAILOR_CLIENT_WAIT_WINDOW_US(event->arg[2]) + TAILOR_CLIENT_WAIT_BUFFER_US(event->arg[2]);
+
+	world_check(event->arg[0] < event->time_ns && ns >= TAILOR_PROXY_CLIENT_WAIT_NS && event->arg[1] > 0, "a wait of %" PRIu64 " ns for a client is told", ns);
+	world_check(limited_us * US <= ns, "of a wait for a client, %" PRIu64 " us of %" PRIu64 " ns", limited_us, ns);
+	world_check(event->arg[0] >= record->began_ns && event->arg[0] >= record->client_waited_ns, "a wait for a client before the last has ended");
+	if (record->request) {
+		const struct wire *wire = record->request->wire;
+		/* It may have been told so again meanwhile. */
+		uint64_t refused_ns = wire->refused_ns < event->time_ns ? wire->refused_ns : wire->refused_before_ns;
+
+		world_check(refused_ns && event->arg[0] >= refused_ns, "a wait for a client that has taken all");
+	}
+	record->client_waits++;
+	record->client_waited_ns = event->time_ns;
+	judge_figures.client_waits++;
+}
+
 static void take_event(const struct tailor_event *event, const char *text)
 {
 	struct record *record = record_of(event->request);
@@ -215,6 +241,8 @@ static void take_event(const struct tailor_event *event, const char *text)
 		record->request = number ? traffic_request((uint32_t)strtoul(number + 4, NULL, 10)) : NULL;
 		/* Nothing but a client's requests may be understood as one. */
 		world_check(record->request || strncmp(text, "CONNECT ", 8) == 0, "somebody asked \"%s\"", text);
+		if (record->request)
+			record->long_waits_before = record->request->wire->long_waits;
 		break;
 	}
 	case TAILOR_EVENT_ATTEMPT_BEGIN: attempt_began(record, event); break;
@@ -240,6 +268,7 @@ static void take_event(const struct tailor_event *event, const char *text)
 		world_check(world.options.queue_max > 0, "a request waits where none can");
 		record->queued = true;
 		break;
+	case TAILOR_EVENT_CLIENT_WAIT: client_waited(record, event); break;
 	case TAILOR_EVENT_REQUEST_END: request_ended(record, event); break;
 	default: break;
 	}

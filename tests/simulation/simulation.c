@@ -164,8 +164,8 @@ static void print_figures(uint64_t seed, uint64_t lives, uint64_t took_ns)
 	printf("simulation: seed %" PRIu64 ", %" PRIu64 " lives, %" PRIu64 " requests, %" PRIu64 " steps, %.0f s of its time in %.1f s\n",
 	       seed, lives, f->requests, steps_total, (double)simulated_ns / 1e9, (double)took_ns / 1e9);
 	printf("answered %" PRIu64 ", refused %" PRIu64 ", cut %" PRIu64 ", clients gone %" PRIu64 "; moved %" PRIu64
-	       ", sent again %" PRIu64 ", queued %" PRIu64 ", late %" PRIu64 ", longest %.1f s\n",
-	       f->whole, f->refused, f->cut, f->client, f->moved, f->replayed, f->queued, f->late, (double)f->held_longest_ns / 1e9);
+	       ", sent again %" PRIu64 ", queued %" PRIu64 ", late %" PRIu64 ", waits for clients %" PRIu64 ", longest %.1f s\n",
+	       f->whole, f->refused, f->cut, f->client, f->moved, f->replayed, f->queued, f->late, f->client_waits, (double)f->held_longest_ns / 1e9);
 	printf("operations %" PRIu64 ", cancels %" PRIu64 " (%" PRIu64 " in time); status", ring_operations_total, ring_cancels,
 	       ring_cancelled);
 	for (unsigned int i = 0; i < 600; i++) {

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/tcp.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -27,6 +28,7 @@ int __wrap_close(int fd);
 ssize_t __wrap_write(int fd, const void *memory, size_t bytes);
 int __wrap_socket(int domain, int type, int protocol);
 int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t length);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *length);
 int __wrap_getpeername(int fd, struct sockaddr *address, socklen_t *length);
 int __wrap_getsockname(int fd, struct sockaddr *address, socklen_t *length);
 int __wrap_bind(int fd, const struct sockaddr *address, socklen_t length);
@@ -209,6 +211,26 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value, socklen_t 
 		descriptor->wire->linger_reset = ((const struct linger *)value)->l_onoff &&
 		                                 ((const struct linger *)value)->l_linger == 0;
 	}
+	return 0;
+}
+
+/* TCP's state as no TCP would tell it: nothing that is made of it may leave its bounds. */
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *length)
+{
+	const struct descriptor *descriptor = kernel_descriptor(fd);
+	struct tcp_info info = {0};
+
+	world_check(descriptor && !descriptor->closed && descriptor->wire, "getsockopt on descriptor %d", fd);
+	world_check(level == IPPROTO_TCP && name == TCP_INFO && *length == sizeof(info), "getsockopt of something else");
+	if (world_chance(100)) {
+		errno = EOPNOTSUPP;
+		return -1;
+	}
+	info.tcpi_rwnd_limited = world_chance(500) ? world_random() : 0;
+	info.tcpi_sndbuf_limited = world_chance(500) ? world_random() : 0;
+	info.tcpi_notsent_bytes = (uint32_t)world_below(2);
+	info.tcpi_snd_wnd = (uint32_t)world_below(100000);
+	memcpy(value, &info, sizeof(info));
 	return 0;
 }
 

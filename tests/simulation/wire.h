@@ -32,6 +32,10 @@ struct wire {
 	struct stream out; /* proxy to peer */
 	struct operation *receive, *send, *connect; /* under way */
 	bool accepted, connected;
+	/* When a send was told that there is no room, last and the time before, and how many have then waited for it for so long that
+	 * it must be told. */
+	uint64_t refused_ns, refused_before_ns;
+	unsigned int long_waits;
 	bool linger_reset;  /* SO_LINGER of 0 */
 	bool proxy_closed;
 	bool peer_closed; /* reads no more either */

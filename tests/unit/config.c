@@ -112,7 +112,7 @@ static void every_key_reaches_its_field(void **state)
 	                                "agent: {socket: ./agent.sock, group: daemon}\n"
 	                                "timeouts: {connect: 100ms, response: 2s, idle: 1m, stop: 90s}\n"
 	                                "limits: {connections: 7, head_size: 8KiB}\n"
-	                                "trace: {kernel: required, events_per_cpu: 4096}\n";
+	                                "trace: {kernel: required, events_per_cpu: 4096, interrupts: true}\n";
 	struct complaints complaints;
 	struct tailor_config config;
 
@@ -151,6 +151,7 @@ static void every_key_reaches_its_field(void **state)
 	assert_int_equal(config.head_bytes_max, 8192);
 	assert_int_equal(config.trace, TAILOR_CONFIG_TRACE_REQUIRED);
 	assert_int_equal(config.events_per_cpu, 4096);
+	assert_true(config.trace_interrupts);
 }
 
 static void every_key_of_serving_reaches_its_field(void **state)
@@ -197,7 +198,7 @@ static void the_idle_timeout_is_that_of_the_client_unless_said(void **state)
 	struct tailor_config config;
 
 	(void)state;
-	assert_int_equal(load(GOOD "timeouts: {body: 9s, idle: 3s, request: 0}\nlimits: {body_size: 0}\nupgrade: []\n", &config, &complaints), 0);
+	assert_int_equal(load(GOOD "timeouts: {body: 9s, idle: 3s, request: 0s}\nlimits: {body_size: 0}\nupgrade: []\n", &config, &complaints), 0);
 	assert_int_equal(config.head_timeout_ns, 3000000000);
 	assert_int_equal(config.body_timeout_ns, 9000000000);
 	assert_int_equal(config.keep_alive_timeout_ns, 3000000000);
@@ -269,6 +270,7 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a, address: 127.0.0.1:8080}\n", 3, "is the proxy itself"},
 		{"listen: 0.0.0.0:8080\nservers:\n  - {name: a, address: 127.0.0.1:8080}\n", 3, "is the proxy itself"},
 		{GOOD "trace: {events_per_cpu: 5000}\n", 5, "power of two"},
+		{GOOD "trace: {interrupts: 1}\n", 5, "trace.interrupts"},
 		{GOOD "admin: {listen: 0.0.0.0:9000}\n", 5, "reachable from outside"},
 		{GOOD "listen: 127.0.0.1:1\n", 5, "\"listen\" stands twice"},
 		{"listen: localhost:8080\n" SERVERS, 1, "is not an address"},
@@ -282,7 +284,16 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers: [{name: a, address: '127.0.0.1:1'}, {name: b, address: '127.0.0.1:2'}, {name: c, address: '127.0.0.1:3'}]\n", 2, "at most 2"},
 		{"listen: &a 127.0.0.1:8080\nservers: [{name: x, address: *a}]\n", 2, "servers.address: is an alias"},
 		{"? [a]\n: b\n" GOOD, 1, "a key is not a plain word"},
-		{GOOD "timeouts: {head: 0s}\n", 5, "timeouts.head: \"0s\" is too short"},
+		{GOOD "timeouts: {head: 0s}\n", 5, "timeouts.head: \"0s\" is too short; at least 1ms"},
+		{GOOD "timeouts: {request: 1ns}\n", 5, "timeouts.request: \"1ns\" is too short; at least 1ms, or 0 for none"},
+		{GOOD "timeouts:\n  connect: 1us\n", 6, "timeouts.connect: \"1us\" is too short"},
+		{GOOD "timeouts: {stop: 25h}\n", 5, "timeouts.stop: \"25h\" is too long; at most 24h"},
+		{GOOD "slow: {threshold: 2h}\n", 5, "slow.threshold: \"2h\" is too long; at most 1h"},
+		{GOOD "priority: {busy_poll: 1s}\n", 5, "priority.busy_poll: \"1s\" is too long; at most 100ms"},
+		{GOOD "limits:\n  body_size: 1024GiB\n", 6, "limits.body_size: \"1024GiB\" is out of range"},
+		{GOOD "limits: {replay_total: 1024GiB}\n", 5, "limits.replay_total: \"1024GiB\" is out of range"},
+		{GOOD "timelines: {max_size: 1024GiB}\n", 5, "timelines.max_size: \"1024GiB\" is out of range"},
+		{GOOD "upgrade:\n  - websocket\n  - x/2\n  - WebSocket\n", 8, "upgrade: \"WebSocket\" stands twice"},
 		{GOOD "timeouts: {request: soon}\n", 5, "timeouts.request: \"soon\" is not a duration"},
 		{GOOD "limits: {per_address: 1048577}\n", 5, "limits.per_address: 1048577 is out of range"},
 		{GOOD "limits: {fields: 0}\n", 5, "limits.fields: 0 is out of range; from 1 to 128"},

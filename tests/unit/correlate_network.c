@@ -93,7 +93,7 @@ static void a_lost_response_segment_is_a_retransmission(void **state)
 	wakes(&scene, 201105, PROXY, IDLE, 201110);
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_RETRANSMISSION, 200000);
-	assert_detail(&scene, TAILOR_CAUSE_RETRANSMISSION, "of the response");
+	assert_detail(&scene, TAILOR_CAUSE_RETRANSMISSION, "of the response, bytes 0..399");
 	scene_close(&scene);
 }
 
@@ -111,7 +111,7 @@ static void a_lost_request_segment_is_a_retransmission_too(void **state)
 	departure(&scene, 202000, LOOP);
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_RETRANSMISSION, 200000);
-	assert_detail(&scene, TAILOR_CAUSE_RETRANSMISSION, "of the request");
+	assert_detail(&scene, TAILOR_CAUSE_RETRANSMISSION, "of the request, bytes 0..299");
 	assert_took(&scene, TAILOR_CAUSE_REQUEST_TRANSIT, 2);
 	scene_close(&scene);
 }
@@ -225,7 +225,7 @@ static void a_proxy_without_a_cpu_is_the_proxys_own_fault(void **state)
 	in(&scene, 8976, PROXY, STRANGER);
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_PROXY_RUN_QUEUE, 7000);
-	assert_detail(&scene, TAILOR_CAUSE_PROXY_RUN_QUEUE, "the CPU had some-task (pid 900)");
+	assert_detail(&scene, TAILOR_CAUSE_PROXY_RUN_QUEUE, "CPU 1 had some-task (pid 900)");
 	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_PROXY_RUN_QUEUE);
 	scene_close(&scene);
 }

@@ -40,7 +40,8 @@ static int by_time(const void *a, const void *b)
 
 static void draw_event(struct tailor_window_event *entry, uint64_t span)
 {
-	static const uint8_t kinds[] = {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6, 7, 7, 8, 9, 32, 33, 34, 35, 36, 250};
+	static const uint8_t kinds[] = {1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 5, 6, 7, 7, 8, 9, 10, 11, 12,
+	                                13, 14, 15, 16, 17, 32, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 250};
 	struct tailor_event *event = &entry->event;
 	uint32_t tid = draw_tid(), other = draw_tid();
 
@@ -54,11 +55,19 @@ static void draw_event(struct tailor_window_event *entry, uint64_t span)
 	event->extra = draw(2) ? TAILOR_PORTS(8080, PORT) : draw(2) ? TAILOR_PORTS(PORT, 8080) : draw(7);
 	event->arg[0] = draw(2) ? draw(100000) : 4294967000u + draw(500);
 	event->arg[1] = draw(3) ? draw(5000) : draw_ns(span);
+	event->arg[2] = draw(3) ? draw(8) : TAILOR_UNSENT(draw(7), draw(5000));
+	if (event->kind == TAILOR_EVENT_ARRIVAL)
+		event->extra = TAILOR_PORTS(8000, 5555);
 	if (event->kind <= TAILOR_EVENT_SWITCH_OUT) {
 		scene_comm(event, other);
-		event->extra = draw(7);
+		event->extra = TAILOR_SWITCH(draw(8), draw(3) ? draw(460) : draw(2) ? TAILOR_CALL_NONE : 203);
 	}
-	if (draw(2))
+	/* Times of the past, and sometimes not. */
+	if ((event->kind == TAILOR_EVENT_CPU_STALL || event->kind == TAILOR_EVENT_PAGE_FAULTS) && draw(8))
+		event->arg[0] = event->time_ns - draw((uint32_t)span);
+	if (event->kind == TAILOR_EVENT_VM_OPERATION_BEGIN && draw(2))
+		entry->text = draw(2) ? "PrintThreads" : "G1CollectForAllocation";
+	else if (draw(2))
 		entry->text = draw(2) ? "Copy\tAllocation Failure" : "no tab";
 }
 
@@ -70,6 +79,12 @@ static void draw_record(struct tailor_record *record, uint64_t span)
 	if (record->parsed_ns % 8 == 0)
 		record->queued_ns = draw_ns(span);
 	record->reply_begin_ns = draw(4) ? draw_ns(span) : 0;
+	record->request.response_bytes = draw(100000);
+	record->client_port = 5555;
+	record->late_from_ns = draw(3) ? 0 : draw_ns(span);
+	record->client_waits = (uint8_t)draw(12);
+	for (size_t i = 0; i < TAILOR_CLIENT_WAITS_MAX; i++)
+		record->client_wait[i] = (struct tailor_client_wait){draw_ns(span), draw_ns(span), draw(3), draw(5000), draw(5000)};
 	record->attempts = (uint8_t)draw(7);
 	record->answered = (int8_t)((int)draw(6) - 1);
 	for (size_t i = 0; i < TAILOR_ATTEMPTS_MAX; i++)
@@ -85,6 +100,7 @@ static void draw_record(struct tailor_record *record, uint64_t span)
 
 static void any_soup_of_events_gives_exact_spans(void **state)
 {
+	static const struct tailor_window_mapping mappings[] = {{200, 0, 2000, "libx.so"}, {200, 2000, 4000, ""}};
 	static struct tailor_window_event events[EVENTS_MAX];
 	struct scene scene;
 
@@ -99,13 +115,17 @@ static void any_soup_of_events_gives_exact_spans(void **state)
 		scene.window.events = events;
 		scene.window.event_count = draw(EVENTS_MAX);
 		scene.window.loss_count = draw(4);
-		scene.window.missing = draw(128);
+		scene.window.missing = draw(1024);
+		scene.window.mappings = mappings;
+		scene.window.mapping_count = 2;
 		for (size_t i = 0; i < scene.window.event_count; i++)
 			draw_event(&events[i], span);
 		qsort(events, scene.window.event_count, sizeof(events[0]), by_time);
 		for (size_t i = 0; i < scene.window.loss_count; i++)
 			scene.losses[i] =
 			        (struct tailor_loss){"cpu1", draw_ns(span), draw(2) ? UINT64_MAX : draw_ns(span), 1};
+		if (draw(4) == 0 && scene.window.loss_count)
+			snprintf(scene.losses[0].channel, sizeof(scene.losses[0].channel), "%s", draw(2) ? "jvm:a" : "worker0");
 		if (tailor_correlate(&scene.window, &scene.timeline) != 0 || !tailor_timeline_check(&scene.timeline))
 			fail_msg("round %llu", (unsigned long long)round);
 		scene_close(&scene);

@@ -293,6 +293,7 @@ static void a_loop_that_idles_for_others_is_passed_to_the_worker_it_woke_as_infe
 	explain(&scene);
 	assert_int_equal(scene.timeline.join, TAILOR_JOIN_INFERRED);
 	assert_took(&scene, TAILOR_CAUSE_BLOCKED_SLEEP, 0);
+	/* Alone at the server it can have worked for nobody else, until the other one came. */
 	assert_true(took_us(&scene, TAILOR_CAUSE_ON_CPU) >= 2900 - 1040);
 	scene_close(&scene);
 }
@@ -315,6 +316,7 @@ static void a_loop_that_bytes_for_others_woke_by_an_interrupt_was_idle(void **st
 	explain(&scene);
 	assert_int_equal(scene.timeline.join, TAILOR_JOIN_INFERRED);
 	assert_took(&scene, TAILOR_CAUSE_BLOCKED_SLEEP, 0);
+	/* Alone at the server it can have worked for nobody else, until the other one came. */
 	assert_true(took_us(&scene, TAILOR_CAUSE_ON_CPU) >= 2900 - 1040);
 	scene_close(&scene);
 }

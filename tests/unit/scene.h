@@ -70,11 +70,9 @@ static inline struct tailor_event *scene_add(struct scene *scene, uint64_t us, e
 
 static inline void scene_comm(struct tailor_event *event, uint32_t tid)
 {
-	memcpy(&event->arg[1],
-	       tid == VM_THREAD ? "VM Thread\0\0\0\0\0\0"
-	       : tid            ? "some-task\0\0\0\0\0\0"
-	                        : "swapper/1\0\0\0\0\0\0",
-	       16);
+	/* No task woke it, or the CPU was idle: no name either. */
+	if (tid != IDLE)
+		memcpy(&event->arg[1], tid == VM_THREAD ? "VM Thread\0\0\0\0\0\0" : "some-task\0\0\0\0\0\0", 16);
 	event->arg[0] = TAILOR_TASK(scene_pid(tid), tid);
 }
 

@@ -81,6 +81,7 @@ static inline void append(struct tailor_store_writer *writer, uint64_t id)
 	        .join = TAILOR_JOIN_CONFIRMED,
 	        .server_ns = 6000,
 	        .missing = TAILOR_MISSING_AGENT | TAILOR_MISSING_EVENTS,
+	        .complete = 876,
 	        .spans = spans,
 	        .span_count = 2,
 	        .losses = &loss,

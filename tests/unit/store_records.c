@@ -37,6 +37,7 @@ static void every_field_comes_back(void **state)
 	assert_int_equal(timeline.join, TAILOR_JOIN_CONFIRMED);
 	assert_int_equal(timeline.server_ns, 6000);
 	assert_int_equal(timeline.missing, TAILOR_MISSING_AGENT | TAILOR_MISSING_EVENTS);
+	assert_int_equal(timeline.complete, 876);
 	assert_int_equal(timeline.span_count, 2);
 	assert_int_equal(timeline.spans[0].pid, 7);
 	assert_int_equal(timeline.spans[0].tid, 8);
@@ -171,6 +172,33 @@ static void unknown_values_are_read_as_unknown(void **state)
 }
 
 /* Sums and shares are made of them: a sum that is not the whole would be a wrong answer. */
+/* What is whole takes no byte, so that a record from before there was such a field is read as whole. */
+static void a_whole_timeline_is_written_as_it_was_before_completeness(void **state)
+{
+	static const struct {
+		uint16_t written, read;
+		size_t more;
+	} cases[] = {{1000, 1000, 0}, {999, 999, 2}, {0, 0, 3}, {2000, 1000, 0}};
+	struct tailor_span span = {.end_ns = 5};
+	size_t whole = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tailor_timeline timeline = {.spans = &span, .span_count = 1, .complete = cases[i].written}, back;
+		uint8_t *record;
+		size_t bytes;
+
+		timeline.request.end_ns = 5;
+		assert_int_equal(record_encode(&timeline, &record, &bytes), 0);
+		whole = i == 0 ? bytes : whole;
+		assert_int_equal(bytes, whole + cases[i].more);
+		assert_int_equal(record_decode(record + RECORD_HEADER_BYTES, bytes - RECORD_HEADER_BYTES, &back), 0);
+		assert_int_equal(back.complete, cases[i].read);
+		tailor_timeline_free(&back);
+		free(record);
+	}
+}
+
 static void a_record_whose_spans_do_not_cut_its_request_is_damaged(void **state)
 {
 	static const struct {
@@ -218,6 +246,7 @@ int main(void)
 		store_test(any_flipped_byte_costs_the_record_it_is_in_only),
 		store_test(random_bytes_never_crash_the_reader),
 		cmocka_unit_test(unknown_values_are_read_as_unknown),
+		cmocka_unit_test(a_whole_timeline_is_written_as_it_was_before_completeness),
 		cmocka_unit_test(a_record_whose_spans_do_not_cut_its_request_is_damaged),
 	};
 

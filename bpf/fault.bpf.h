@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: GPL-2.0 OR Apache-2.0 */
+/*
+ * Page faults where fexit is refused: told together, or a storm of them would fill the channel. A fault begins at its exception and
+ * ends at the change of resident memory that it makes; one that changes none has no end that could be seen.
+ *
+ * What is not told yet belongs to the thread that runs on this CPU, since it is told when that thread leaves it. So it is kept
+ * by CPU, and costs no look-up by thread.
+ */
+#ifndef TAILOR_BPF_FAULT_H
+#define TAILOR_BPF_FAULT_H
+
+#include "emit.bpf.h"
+
+#define FAULTS_APART_NS 20000  /* further apart, they are not told together */
+#define FAULTS_LONG_NS 1000000 /* nor for longer */
+
+/* A fault that a thread is or was in. */
+struct fault {
+	uint64_t ip;
+	uint64_t address;
+	uint64_t error_code;
+};
+
+struct faults {
+	uint32_t tid; /* whose they are */
+	uint32_t count;
+	uint64_t first_ns; /* the first one's start */
+	uint64_t last_ns;  /* the last one's end, or its start where no end was seen */
+	uint64_t ns;       /* in those that have an end */
+	uint64_t lowest;   /* address */
+	uint64_t mark_ns;  /* up to when the last one's ns are counted; 0: it is over */
+	struct fault last;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, uint32_t);
+	__type(value, struct faults);
+} faults __weak SEC(".maps");
+
+/* The fault in which a thread lost its CPU, for the case that it does so again in the same one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct fault);
+} left_in_fault __weak SEC(".maps");
+
+static __always_inline struct faults *faults_here(void)
+{
+	uint32_t zero = 0;
+
+	return bpf_map_lookup_elem(&faults, &zero);
+}
+
+static __always_inline void faults_emit(struct faults *faults, struct task_struct *task, uint32_t pid, uint32_t role)
+{
+	uint64_t request = request_of(task, role), position;
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULTS, &position);
+
+	if (event) {
+		event->time_ns = faults->last_ns;
+		event->extra = faults->count;
+		event->request = request;
+		event->pid = pid;
+		event->tid = faults->tid;
+		event->arg[0] = faults->first_ns;
+		event->arg[1] = faults->ns;
+		event->arg[2] = faults->lowest;
+		emit_end(event, position);
+	}
+	faults->count = 0;
+}
+
+/* What the running thread of a traced process has not told yet, before it goes on to something that is told. */
+static __always_inline void faults_tell(void)
+{
+	struct faults *faults = faults_here();
+	uint64_t task = bpf_get_current_pid_tgid();
+
+	if (faults && faults->count && faults->tid == TAILOR_TASK_TID(task))
+		faults_emit(faults, bpf_get_current_task_btf(), TAILOR_TASK_PID(task), role_of(TAILOR_TASK_PID(task)));
+}
+
+/* The instruction at which an exception or an interrupt took the task out of user mode; 0: it is in a system call. */
+static __always_inline uint64_t interrupted_at(struct task_struct *task)
+{
+	const struct pt_regs *entry = (const struct pt_regs *)bpf_task_pt_regs(task);
+
+	return (long)entry->orig_ax == -1 ? entry->ip : 0;
+}
+
+static __always_inline void emit_sleeping_fault(const struct fault *fault, struct task_struct *task, uint32_t pid, uint32_t role,
+						uint64_t time_ns)
+{
+	uint64_t request = request_of(task, role), position;
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULT, &position);
+
+	if (!event)
+		return;
+	event->time_ns = time_ns;
+	event->extra = 0;
+	event->request = request;
+	event->pid = pid;
+	event->tid = task->pid;
+	event->arg[0] = fault->address;
+	event->arg[1] = fault->ip;
+	event->arg[2] = fault->error_code;
+	emit_end(event, position);
+}
+
+/*
+ * For sched_switch, before the SWITCH_OUT of a traced task: tells its faults, and of the one it is in if it is going to sleep. state: that of
+ * the SWITCH_OUT.
+ */
+static __always_inline void faults_switched_out(struct task_struct *task, uint32_t pid, uint32_t role, enum tailor_task_state state,
+						uint64_t time_ns)
+{
+	bool sleeps = state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_SLEEPING;
+	struct faults *faults = faults_here();
+	struct fault *left, last;
+
+	if (!faults)
+		return;
+	if (faults->count && faults->tid == (uint32_t)task->pid) {
+		bool in_fault = faults->mark_ns && interrupted_at(task) == faults->last.ip;
+
+		last = faults->last;
+		faults->mark_ns = 0;
+		/* What of it has passed is not all: it would be told as less than it is. */
+		if (in_fault && sleeps)
+			faults->count--;
+		if (faults->count)
+			faults_emit(faults, task, pid, role);
+		if (!in_fault)
+			return;
+		left = bpf_task_storage_get(&left_in_fault, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
+		if (left)
+			*left = last;
+		if (sleeps)
+			emit_sleeping_fault(&last, task, pid, role, time_ns);
+		return;
+	}
+	if (!sleeps || !interrupted_at(task))
+		return;
+	left = bpf_task_storage_get(&left_in_fault, task, NULL, 0);
+	if (left && interrupted_at(task) == left->ip)
+		emit_sleeping_fault(left, task, pid, role, time_ns);
+}
+
+#endif /* TAILOR_BPF_FAULT_H */

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "proxy/client_wait.h"
+
+#include <linux/tcp.h>
+#include <netinet/in.h>
+#include <stddef.h>
+#include <sys/socket.h>
+
+#include "proxy/record.h"
+
+/* The kernel counts the times that limit a sender in its own ticks, of up to 10 ms (CONFIG_HZ). */
+#define TICK_US 10000
+
+/* False for a Unix socket. It takes the socket's lock, which nobody but this thread and the network's interrupts ever takes. */
+static bool ask(const struct client *client, struct tcp_info *ret_info)
+{
+	socklen_t length = sizeof(*ret_info);
+
+	*ret_info = (struct tcp_info){0};
+	return getsockopt(client->connection.fd, IPPROTO_TCP, TCP_INFO, ret_info, &length) == 0 &&
+	       length >= offsetof(struct tcp_info, tcpi_sndbuf_limited) + sizeof(ret_info->tcpi_sndbuf_limited);
+}
+
+/* There is something to send, and less than a segment of room for it at the client: what the kernel calls limited by the window. */
+static bool is_window_closed(const struct tcp_info *info)
+{
+	uint64_t in_flight = info->tcpi_bytes_sent - info->tcpi_bytes_retrans - info->tcpi_bytes_acked;
+
+	return info->tcpi_notsent_bytes > 0 && info->tcpi_snd_wnd < in_flight + info->tcpi_snd_mss;
+}
+
+void client_wait_begin(struct worker *worker, struct client *client)
+{
+	struct client_wait *wait = &client->wait;
+	struct tcp_info info;
+
+	*wait = (struct client_wait){.since_ns = worker->now_ns};
+	/* Nobody will ask: a tunnel, a refused connection. */
+	if (client->exchange.id == 0 || !ask(client, &info))
+		return;
+	wait->window_us = info.tcpi_rwnd_limited;
+	wait->buffer_us = info.tcpi_sndbuf_limited;
+	wait->window_closed = is_window_closed(&info);
+	wait->all_sent = info.tcpi_notsent_bytes == 0;
+	wait->asked = true;
+}
+
+/* Of a wait of so long. What limited it when it began did so all the time if the count allows that: that may be a tick short. */
+static uint32_t limited_us(uint64_t counted_us, uint64_t waited_us, bool from_the_beginning)
+{
+	if (from_the_beginning && counted_us + TICK_US >= waited_us)
+		counted_us = waited_us;
+	if (counted_us > waited_us)
+		counted_us = waited_us;
+	return counted_us < UINT32_MAX ? (uint32_t)counted_us : UINT32_MAX;
+}
+
+void client_wait_end(struct worker *worker, struct client *client)
+{
+	const struct client_wait wait = client->wait;
+	uint32_t window_us = 0, buffer_us = 0;
+	struct tcp_info info;
+	uint64_t waited_us;
+
+	client->wait.since_ns = 0;
+	if (wait.since_ns == 0 || worker->now_ns - wait.since_ns < TAILOR_PROXY_CLIENT_WAIT_NS || client->exchange.id == 0)
+		return;
+	waited_us = (worker->now_ns - wait.since_ns) / TAILOR_NS_PER_US;
+	if (wait.asked && ask(client, &info)) {
+		window_us = limited_us(info.tcpi_rwnd_limited - wait.window_us, waited_us, wait.window_closed);
+		buffer_us = limited_us(info.tcpi_sndbuf_limited - wait.buffer_us, waited_us - window_us, wait.all_sent);
+	}
+	record(worker, TAILOR_EVENT_CLIENT_WAIT, &client->exchange, 0, wait.since_ns, wait.bytes,
+	       TAILOR_CLIENT_WAIT(window_us, buffer_us));
+}

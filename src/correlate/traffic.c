@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "correlate/traffic.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+/* CPU time that a thread needs after it wrote a response until it has done with that request. */
+#define AFTERWARDS_NS 100000
+
+/* A receive or write at a server, and its connection. */
+struct point {
+	uint32_t pid;
+	uint32_t ports;
+	uint32_t event;
+};
+
+static int by_connection(const void *a, const void *b)
+{
+	const struct point *left = a, *right = b;
+
+	if (left->pid != right->pid)
+		return left->pid < right->pid ? -1 : 1;
+	if (left->ports != right->ports)
+		return left->ports < right->ports ? -1 : 1;
+	return (left->event > right->event) - (left->event < right->event);
+}
+
+static int is_point(const struct tailor_event *event)
+{
+	return event->kind == TAILOR_EVENT_RECEIVE || event->kind == TAILOR_EVENT_SYSCALL_WRITE;
+}
+
+/* On one connection an exchange ends with the last write before the next one's receive. */
+static void take_apart(struct traffic *traffic, const struct tailor_window *window, const struct point *points,
+                       size_t count)
+{
+	struct exchange *exchange = NULL;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct tailor_event *event = &window->events[points[i].event].event;
+		int receives = event->kind == TAILOR_EVENT_RECEIVE;
+		int same = i > 0 && points[i - 1].pid == points[i].pid && points[i - 1].ports == points[i].ports;
+
+		if (!same || (receives && exchange->to_ns != UINT64_MAX)) {
+			exchange = &traffic->list[traffic->count++];
+			*exchange = (struct exchange){.pid = event->pid,
+			                              .from_ns = receives ? event->time_ns : 0,
+			                              .to_ns = UINT64_MAX,
+			                              .request = event->request};
+		}
+		if (!receives) {
+			exchange->to_ns = event->time_ns;
+			exchange->write = points[i].event;
+		}
+	}
+}
+
+/* When the thread that wrote has had time enough on a CPU, or has gone to sleep. */
+static uint64_t settled(const struct thread_index *index, const struct exchange *exchange)
+{
+	const struct thread_events *thread = thread_index_find(index, index->window->events[exchange->write].event.tid);
+	uint32_t position = thread ? thread_entries_before(thread, exchange->write) : 0;
+	uint64_t left = AFTERWARDS_NS, since_ns = exchange->to_ns;
+	int on = 1;
+
+	for (; thread && position < thread->count; position++) {
+		const struct tailor_event *event = thread_entry_event(index, thread, position);
+
+		if (thread->entries[position].woke || event->time_ns < since_ns)
+			continue;
+		if (on && event->time_ns - since_ns >= left)
+			break;
+		if (event->kind == TAILOR_EVENT_SWITCH_OUT) {
+			if (TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+				return event->time_ns;
+			left -= on ? event->time_ns - since_ns : 0;
+			on = 0;
+		} else if (event->kind == TAILOR_EVENT_SWITCH_IN) {
+			since_ns = event->time_ns;
+			on = 1;
+		}
+	}
+	return since_ns + left;
+}
+
+int traffic_build(struct traffic *traffic, const struct thread_index *index)
+{
+	const struct tailor_window *window = index->window;
+	struct point *points;
+	size_t count = 0;
+
+	*traffic = (struct traffic){0};
+	for (size_t i = 0; i < window->event_count; i++)
+		count += (size_t)is_point(&window->events[i].event);
+	points = malloc((count + 1) * sizeof(*points));
+	traffic->list = malloc((count + 1) * sizeof(*traffic->list));
+	if (points && traffic->list) {
+		count = 0;
+		for (size_t i = 0; i < window->event_count; i++) {
+			const struct tailor_event *event = &window->events[i].event;
+
+			if (is_point(event))
+				points[count++] = (struct point){event->pid, event->extra, (uint32_t)i};
+		}
+		if (count > 1)
+			qsort(points, count, sizeof(*points), by_connection);
+		take_apart(traffic, window, points, count);
+		for (size_t i = 0; i < traffic->count; i++) {
+			struct exchange *exchange = &traffic->list[i];
+
+			exchange->settled_ns = exchange->to_ns == UINT64_MAX ? UINT64_MAX : settled(index, exchange);
+		}
+	}
+	free(points);
+	return points && traffic->list ? 0 : -ENOMEM;
+}
+
+void traffic_free(struct traffic *traffic)
+{
+	free(traffic->list);
+	*traffic = (struct traffic){0};
+}
+
+int traffic_throughout(const struct traffic *traffic, uint32_t pid, uint64_t own, uint64_t from_ns, uint64_t to_ns)
+{
+	for (size_t i = 0; i < traffic->count; i++) {
+		const struct exchange *exchange = &traffic->list[i];
+
+		if (exchange->pid == pid && exchange->request != own && exchange->from_ns <= from_ns && exchange->to_ns >= to_ns)
+			return 1;
+	}
+	return 0;
+}
+
+int traffic_alone(const struct traffic *traffic, uint32_t pid, uint64_t own, uint64_t from_ns, uint64_t to_ns, uint64_t *ret_from_ns)
+{
+	uint64_t alone_since_ns = from_ns;
+
+	for (size_t i = 0; i < traffic->count; i++) {
+		const struct exchange *exchange = &traffic->list[i];
+		uint64_t end_ns = exchange->settled_ns;
+
+		if (exchange->pid != pid || exchange->request == own || exchange->from_ns >= to_ns || end_ns <= from_ns)
+			continue;
+		if (end_ns >= to_ns) {
+			*ret_from_ns = exchange->from_ns > from_ns ? exchange->from_ns : from_ns;
+			return 0;
+		}
+		if (end_ns > alone_since_ns)
+			alone_since_ns = end_ns;
+	}
+	*ret_from_ns = alone_since_ns;
+	return 1;
+}

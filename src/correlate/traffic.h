@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Which requests were at a server when: from the receive of their first bytes to the write of the response's last. With
+ * nobody else's request there, a thread that had been asleep cannot have been in the middle of one.
+ */
+#ifndef TAILOR_CORRELATE_TRAFFIC_H
+#define TAILOR_CORRELATE_TRAFFIC_H
+
+#include "correlate/index.h"
+
+struct exchange {
+	uint32_t pid; /* the server's */
+	uint64_t from_ns; /* 0: before the window's first event */
+	uint64_t to_ns;   /* UINT64_MAX: it was still there at the window's end */
+	uint64_t settled_ns; /* until then the thread that wrote the response may still have been busy with what comes after */
+	uint32_t write;   /* index in the window of the last write; with to_ns */
+	uint64_t request; /* 0: it did not come through the proxy */
+};
+
+/* Zero is none. */
+struct traffic {
+	struct exchange *list;
+	size_t count;
+};
+
+/* O(n log n) in the window's receives and writes. Returns 0 or -ENOMEM. Freed by traffic_free(), also after an error. */
+int traffic_build(struct traffic *traffic, const struct thread_index *index);
+void traffic_free(struct traffic *traffic);
+
+/* 1 when one request that is not `own` was at the server during all of [from_ns, to_ns]. */
+int traffic_throughout(const struct traffic *traffic, uint32_t pid, uint64_t own, uint64_t from_ns, uint64_t to_ns);
+
+/*
+ * How it was just before to_ns, and *ret_from_ns (from_ns or later) since when it was so: returns 1 when no request but `own` was at the
+ * server, 0 when there was one. One that has been answered counts until it is settled.
+ */
+int traffic_alone(const struct traffic *traffic, uint32_t pid, uint64_t own, uint64_t from_ns, uint64_t to_ns, uint64_t *ret_from_ns);
+
+#endif /* TAILOR_CORRELATE_TRAFFIC_H */

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a thread of the proxy finds in its entry when it has been kept from running. */
+#include "tests/integration/kernel_harness.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+#define KEPT_NS (30 * TAILOR_NS_PER_MS)
+
+static struct tailor_kernel *kernel;
+
+/* Sleeps when it is told to, and tells when it has slept. */
+static void sleeper(int control, void *context)
+{
+	(void)context;
+	for (;;)
+		control_tell(control, control_hear(control) + 1);
+}
+
+static const struct tailor_late *late_of(pid_t tid)
+{
+	const struct tailor_late *late = &tailor_kernel_lates(kernel)[TAILOR_LATE_ENTRY(tid)];
+
+	return late->tid == (uint32_t)tid ? late : NULL;
+}
+
+/* Stops the child, gives it something to do, and lets it go on only after a while; returns what it found then. */
+static struct tailor_late kept_from_running(const struct child *child, uint64_t *ret_stopped_ns)
+{
+	struct tailor_late nothing = {0};
+	siginfo_t information;
+
+	*ret_stopped_ns = tailor_clock_ns();
+	assert_int_equal(kill(child->pid, SIGSTOP), 0);
+	assert_int_equal(waitid(P_PID, (id_t)child->pid, &information, WSTOPPED), 0);
+	child_tell(child, 1);
+	usleep(KEPT_NS / TAILOR_NS_PER_US);
+	assert_int_equal(kill(child->pid, SIGCONT), 0);
+	assert_int_equal(child_hear(child), 2);
+	return late_of(child->pid) ? *late_of(child->pid) : nothing;
+}
+
+static void a_thread_that_was_stopped_finds_since_when(void **state)
+{
+	struct child child = child_start("sleeper", sleeper, NULL);
+
+	(void)state;
+	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_PROXY), 0);
+	assert_int_equal(child_ask(&child, 1), 2);
+	for (int i = 0; i < 3; i++) {
+		uint64_t stopped_ns, now_ns;
+		struct tailor_late late = kept_from_running(&child, &stopped_ns);
+
+		now_ns = tailor_clock_ns();
+		assert_int_equal(late.tid, child.pid);
+		assert_true(late.from_ns >= stopped_ns && late.until_ns > late.from_ns && late.until_ns <= now_ns);
+		assert_true(late.until_ns - late.from_ns >= KEPT_NS * 9 / 10);
+	}
+	tailor_kernel_untrace(kernel, child.pid);
+	child_stop(&child);
+}
+
+static void a_thread_that_only_sleeps_finds_nothing(void **state)
+{
+	struct child child = child_start("sleeper", sleeper, NULL);
+	unsigned int late = 0;
+
+	(void)state;
+	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_PROXY), 0);
+	assert_int_equal(child_ask(&child, 1), 2);
+	for (int i = 0; i < 20; i++) {
+		uint64_t before_ns = tailor_clock_ns();
+
+		usleep(3000);
+		assert_int_equal(child_ask(&child, 1), 2);
+		late += late_of(child.pid) && late_of(child.pid)->until_ns > before_ns;
+	}
+	/* A busy machine may keep it from running now and then. */
+	assert_true(late < 5);
+	tailor_kernel_untrace(kernel, child.pid);
+	child_stop(&child);
+}
+
+static void a_server_that_is_stopped_is_none_of_these(void **state)
+{
+	struct child child = child_start("sleeper", sleeper, NULL);
+	uint64_t stopped_ns;
+
+	(void)state;
+	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_SERVER), 0);
+	assert_int_equal(kept_from_running(&child, &stopped_ns).tid, 0);
+	tailor_kernel_untrace(kernel, child.pid);
+	child_stop(&child);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	        cmocka_unit_test(a_thread_that_was_stopped_finds_since_when),
+	        cmocka_unit_test(a_thread_that_only_sleeps_finds_nothing),
+	        cmocka_unit_test(a_server_that_is_stopped_is_none_of_these),
+	};
+	int failed;
+
+	kernel = harness_open(4096);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	tailor_kernel_close(kernel);
+	return failed;
+}
