@@ -213,7 +213,10 @@ static void print_span(FILE *out, const struct tailor_timeline *timeline, const 
 	fputs(cause, out);
 	if (span->tid)
 		snprintf(number, sizeof(number), "%s%u", span->thread[0] ? " " : "thread ", span->tid);
-	if ((span->thread[0] || span->tid) && (span->tid == 0 || span->tid != known)) {
+	/* No kernel gives such numbers, but a damaged store may. */
+	if (used + 2 + strlen(number) > columns)
+		number[0] = '\0';
+	if ((span->thread[0] || number[0]) && (span->tid == 0 || span->tid != known)) {
 		used += 2 + strlen(number);
 		used += tailor_report_printable(thread, sizeof(thread), span->thread, columns - used);
 		fprintf(out, ", %s%s", thread, number);
