@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Causes within the victim: a lock, a disk, memory, classes, and what is no fault at all."""
+import itertools
+import os
+import socket
+import threading
+
+from harness import need
+
+from .cgroup import Cgroup, disk_of
+from .plant import Plant, Planting
+from .stage import CLASSES, DISK_BYTES
+
+
+class Alone(Plant):
+    """A cause that the request itself brings about."""
+    target = ""
+    rehearsed = True
+
+    def prepare(self, stage):
+        """Before each planting; returns the target."""
+        return self.target
+
+    def plant(self, stage):
+        target = self.prepare(stage)
+        request = stage.send(target)
+        stage.run(10)
+        stage.traffic.finish()
+        return Planting([request])
+
+
+class OnCpu(Alone):
+    name = "computing"
+    accepted = ("on-cpu",)
+    why = "the request takes 30 ms of CPU time, and nothing is wrong"
+    target = "/compute?us=30000"
+
+
+class Sleep(Alone):
+    name = "sleeping"
+    accepted = ("sleep",)
+    why = "the server's thread calls Thread.sleep: a timer ends the wait"
+    target = "/sleep?ms=30"
+
+
+class Lock(Plant):
+    name = "lock"
+    accepted = ("blocked-lock",)
+    why = "another thread holds the monitor, by turns computing and sleeping; it is the lock that the request waits for"
+
+    def set_up(self, stage):
+        # HotSpot looks every now and then, after 1 ms, 8 ms more and so on, whether it has missed that a monitor is free.
+        self.how = itertools.cycle(["35 working", "18 sleeping", "18 working", "35 sleeping"])
+
+    def plant(self, stage):
+        stage.tell(f"hold {next(self.how)}")
+        request = stage.send("/lock")
+        stage.run(10)
+        stage.traffic.finish()
+        return Planting([request])
+
+
+class Queue(Plant):
+    name = "queue"
+    accepted = ("server-queue",)
+    why = "the server has one worker, and it computes 35 ms for another request that came before"
+
+    def plant(self, stage):
+        stage.send("/pool?us=35000")
+        stage.run(3)
+        request = stage.send("/pool?us=300")
+        stage.run(10)
+        stage.traffic.finish()
+        return Planting([request])
+
+
+class Backend(Alone):
+    name = "backend"
+    accepted = ("blocked-network",)
+    why = "the server's thread waits for bytes that another program sends 30 ms later"
+    wait_s = 0.03
+
+    def set_up(self, stage):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        threading.Thread(target=self._answer, daemon=True).start()
+
+    def _answer(self):
+        wait = threading.Event()
+        while True:
+            try:
+                connection = self.listener.accept()[0]
+            except OSError:
+                return
+            with connection:
+                connection.recv(1)
+                wait.wait(self.wait_s)
+                connection.send(b"!")
+
+    def prepare(self, stage):
+        return f"/backend?port={self.listener.getsockname()[1]}"
+
+    def tear_down(self, stage):
+        self.listener.close()
+
+
+class CollectionBeside(Backend):
+    name = "backend-beside-gc"
+    why = "the server's thread waits 120 ms for another program; a collection of more than half of that meanwhile does not make it longer"
+    wait_s = 0.12
+
+    def set_up(self, stage):
+        super().set_up(stage)
+        stage.tell("live 80")
+        stage.tell("collect")
+
+    def plant(self, stage):
+        request = stage.send(self.prepare(stage))
+        stage.traffic.background = False  # who comes meanwhile waits for the collection
+        stage.run(10)
+        stage.tell("collect")
+        stage.traffic.finish()
+        stage.traffic.background = True
+        return Planting([request])
+
+    def tear_down(self, stage):
+        stage.tell("live 0")
+        stage.tell("collect")
+        super().tear_down(stage)
+
+
+class SlowDisk(Alone):
+    """The victim may read only so many bytes a second from the disk that its files are on; what it reads is not in memory."""
+    bytes_per_s = 0
+    file = "disk"
+    step = 2 << 20
+
+    def set_up(self, stage):
+        self.path = getattr(stage.files, self.file)
+        device = disk_of(self.path)
+        need(device, f"{self.path} is on no disk whose speed can be limited")
+        self.group = Cgroup("blkio")
+        self.group.add(stage.victim.pid)
+        self.group.limit_reads(device, self.bytes_per_s)
+        self.offsets = itertools.cycle(range(0, DISK_BYTES, self.step))
+
+    def forget(self):
+        """Drops the file's pages, but those that somebody maps."""
+        descriptor = os.open(self.path, os.O_RDONLY)
+        os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)
+        os.close(descriptor)
+
+    def tear_down(self, stage):
+        self.group.close()
+
+
+class Disk(SlowDisk):
+    name = "disk"
+    accepted = ("blocked-io",)
+    why = "pread of a file that is not in memory, from a disk of 4 MiB/s"
+    bytes_per_s = 4 << 20
+
+    def prepare(self, stage):
+        self.forget()
+        return f"/disk?offset={next(self.offsets)}&bytes={512 << 10}"
+
+
+class MajorFault(SlowDisk):
+    name = "major-fault"
+    accepted = ("page-fault-major",)
+    why = "the thread touches a mapping of a file that is not in memory, on a disk of 2 MiB/s"
+    bytes_per_s = 2 << 20
+
+    def prepare(self, stage):
+        self.forget()
+        return f"/map?offset={next(self.offsets)}&bytes={256 << 10}"
+
+
+class MinorFault(Alone):
+    name = "minor-faults"
+    accepted = ("page-fault-minor",)
+    needs = ("page fault durations",)
+    why = "48 MiB of memory that malloc just got from the kernel, touched page by page: hardly anything but faults"
+    target = "/memory?mib=48"
+
+
+class Classes(Alone):
+    name = "class-loading"
+    accepted = ("class-loading",)
+    why = f"{CLASSES} classes of 800 methods, from a jar that is in memory: hardly anything but parsing, defining and linking them"
+    target = f"/classes?count={CLASSES}"
+
+
+class SlowJar(SlowDisk):
+    name = "class-loading-slow-jar"
+    accepted = ("class-loading", "blocked-io")
+    why = "classes from a jar that is not in memory, on a disk of 8 MiB/s: it is the disk that the class loader waits for; both say so"
+    bytes_per_s = 8 << 20
+    file = "jar"
+
+    def prepare(self, stage):
+        self.forget()
+        return "/classes?count=8"
+
+
+PLANTS = [OnCpu, Sleep, Lock, Queue, Backend, CollectionBeside, Disk, MajorFault, MinorFault, Classes, SlowJar]
