@@ -203,6 +203,8 @@ enum tailor_event_kind {
 /* The woken task's cgroup had used up its CPU quota: it must wait for the next period. Before Linux 6.18 only: there it first gets a
  * CPU all the same, and leaves it as TAILOR_TASK_THROTTLED when it is to return to user mode. */
 #define TAILOR_WAKEUP_THROTTLED 1
+/* It was stopped until then (SIGSTOP or a tracer): said again here, as its SWITCH_OUT may be long past. */
+#define TAILOR_WAKEUP_STOPPED 2
 
 /* In extra of SWITCH_OUT. call: x86-64 system call number + 1; TAILOR_CALL_NONE: an exception (a page fault) or an interrupt; 0: not
  * known. */

@@ -379,6 +379,26 @@ static void a_stopped_server_and_a_stopped_proxy_are_told_apart(void **state)
 	scene_close(&scene);
 }
 
+static void a_server_that_was_stopped_before_the_window_was_stopped(void **state)
+{
+	for (int stopped = 0; stopped < 2; stopped++) {
+		struct scene scene;
+
+		(void)state;
+		scene_open(&scene, 9000);
+		request_leaves(&scene, 1010);
+		proxy_story(&scene, 9000, LOOP);
+		wake(&scene, 7000, LOOP, STRANGER)->extra = stopped ? TAILOR_WAKEUP_STOPPED : 0;
+		in(&scene, 7005, LOOP, IDLE);
+		receives(&scene, 7020, LOOP, REQUEST);
+		departure(&scene, 9000, LOOP);
+		explain(&scene);
+		assert_took(&scene, TAILOR_CAUSE_STOPPED, stopped ? 7000 - 1010 : 0);
+		assert_int_equal(scene.timeline.dominant, stopped ? TAILOR_CAUSE_STOPPED : TAILOR_CAUSE_SERVER);
+		scene_close(&scene);
+	}
+}
+
 static void a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came(void **state)
 {
 	struct scene scene;
@@ -503,6 +523,7 @@ int main(void)
 		cmocka_unit_test(a_fault_that_slept_names_its_file),
 		cmocka_unit_test(reading_a_class_from_a_slow_disk_is_class_loading),
 		cmocka_unit_test(a_stopped_server_and_a_stopped_proxy_are_told_apart),
+		cmocka_unit_test(a_server_that_was_stopped_before_the_window_was_stopped),
 		cmocka_unit_test(a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came),
 		cmocka_unit_test(what_waits_while_the_client_takes_nothing_waits_for_the_client),
 		cmocka_unit_test(a_server_that_waits_for_room_in_poll_waits_for_the_client),
