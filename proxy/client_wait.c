@@ -10,6 +10,8 @@
 
 /* The kernel counts the times that limit a sender in its own ticks, of up to 10 ms (CONFIG_HZ). */
 #define TICK_US 10000
+/* Short waits that are farther apart are not one stretch, unless the client was the limit in between, too. */
+#define APART_NS TAILOR_NS_PER_MS
 
 /* False for a Unix socket. It takes the socket's lock, which nobody but this thread and the network's interrupts ever takes. */
 static bool ask(const struct client *client, struct tcp_info *ret_info)
@@ -55,6 +57,66 @@ static uint32_t limited_us(uint64_t counted_us, uint64_t waited_us, bool from_th
 	return counted_us < UINT32_MAX ? (uint32_t)counted_us : UINT32_MAX;
 }
 
+/* What TCP counted in a stretch of so long, at least: a moment may count as a tick. */
+static uint32_t counted_us(uint64_t from_us, uint64_t to_us, uint64_t all_us)
+{
+	uint64_t us = to_us > from_us + TICK_US ? to_us - from_us - TICK_US : 0;
+
+	if (us > all_us)
+		us = all_us;
+	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
+void client_wait_tell_short(struct worker *worker, struct client *client)
+{
+	const struct short_waits waits = client->short_waits;
+	const struct client_wait *last = &waits.last;
+	uint64_t all_us = (waits.until_ns - waits.since_ns) / TAILOR_NS_PER_US, sum_us = waits.sum_ns / TAILOR_NS_PER_US;
+	uint64_t last_us = (waits.until_ns - last->since_ns) / TAILOR_NS_PER_US;
+	uint32_t window_us = 0, buffer_us = 0;
+	uint64_t arg[3];
+
+	client->short_waits.since_ns = 0;
+	if (waits.since_ns == 0 || waits.sum_ns < TAILOR_PROXY_CLIENT_WAIT_NS || client->exchange.id == 0)
+		return;
+	/* As of when the last one began: nobody asks at the end of a short wait. */
+	if (last->asked) {
+		window_us = counted_us(waits.window_us, last->window_us + (last->window_closed ? last_us : 0), all_us);
+		buffer_us = counted_us(waits.buffer_us, last->buffer_us + (last->all_sent ? last_us : 0), all_us - window_us);
+	}
+	arg[0] = waits.since_ns;
+	arg[1] = waits.bytes;
+	arg[2] = TAILOR_CLIENT_WAIT(window_us, buffer_us);
+	record_at(worker, waits.until_ns, TAILOR_EVENT_CLIENT_WAIT, client->exchange.id,
+	          sum_us < UINT32_MAX ? (uint32_t)sum_us : UINT32_MAX, arg, NULL, 0);
+}
+
+/* Whether this short wait goes on with the stretch. */
+static bool is_near(const struct short_waits *waits, const struct client_wait *wait)
+{
+	uint64_t from_us = waits->last.window_us + waits->last.buffer_us, to_us = wait->window_us + wait->buffer_us;
+	uint64_t all_us = (wait->since_ns - waits->last.since_ns) / TAILOR_NS_PER_US;
+
+	if (wait->since_ns - waits->until_ns <= APART_NS)
+		return true;
+	return wait->asked && waits->last.asked && 2 * (uint64_t)counted_us(from_us, to_us, all_us) >= all_us;
+}
+
+static void add_short(struct worker *worker, struct client *client, const struct client_wait *wait)
+{
+	struct short_waits *waits = &client->short_waits;
+
+	if (waits->since_ns && !is_near(waits, wait))
+		client_wait_tell_short(worker, client);
+	if (waits->since_ns == 0)
+		*waits = (struct short_waits){.since_ns = wait->since_ns, .window_us = wait->window_us, .buffer_us = wait->buffer_us};
+	waits->until_ns = worker->now_ns;
+	waits->sum_ns += worker->now_ns - wait->since_ns;
+	if (wait->bytes > waits->bytes)
+		waits->bytes = wait->bytes;
+	waits->last = *wait;
+}
+
 void client_wait_end(struct worker *worker, struct client *client)
 {
 	const struct client_wait wait = client->wait;
@@ -63,8 +125,15 @@ void client_wait_end(struct worker *worker, struct client *client)
 	uint64_t waited_us;
 
 	client->wait.since_ns = 0;
-	if (wait.since_ns == 0 || worker->now_ns - wait.since_ns < TAILOR_PROXY_CLIENT_WAIT_NS || client->exchange.id == 0)
+	if (wait.since_ns == 0 || client->exchange.id == 0)
 		return;
+	if (worker->now_ns - wait.since_ns < TAILOR_PROXY_CLIENT_WAIT_NS) {
+		add_short(worker, client, &wait);
+		return;
+	}
+	/* In order. */
+	if (client->short_waits.since_ns)
+		client_wait_tell_short(worker, client);
 	waited_us = (worker->now_ns - wait.since_ns) / TAILOR_NS_PER_US;
 	if (wait.asked && ask(client, &info)) {
 		window_us = limited_us(info.tcpi_rwnd_limited - wait.window_us, waited_us, wait.window_closed);

@@ -16,7 +16,12 @@ static inline bool client_waits(const struct client *client)
 
 /* The socket took nothing of what was sent. Asks TCP for its state, once. */
 void client_wait_begin(struct worker *worker, struct client *client);
-/* It goes on, or never will: writes TAILOR_EVENT_CLIENT_WAIT if it was TAILOR_PROXY_CLIENT_WAIT_NS or longer. Does nothing where nobody waits. */
+/*
+ * It goes on, or never will: writes TAILOR_EVENT_CLIENT_WAIT if it was TAILOR_PROXY_CLIENT_WAIT_NS or longer; shorter ones are summed up.
+ * Does nothing where nobody waits.
+ */
 void client_wait_end(struct worker *worker, struct client *client);
+/* Writes one event for the short waits so far, if they were TAILOR_PROXY_CLIENT_WAIT_NS or longer in sum; there are none then. */
+void client_wait_tell_short(struct worker *worker, struct client *client);
 
 #endif /* TAILOR_PROXY_CLIENT_WAIT_H */

@@ -217,6 +217,8 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	if (exchange->id == 0)
 		return;
 	client_wait_end(worker, client);
+	if (client->short_waits.since_ns)
+		client_wait_tell_short(worker, client);
 	if (exchange->moved)
 		count(&worker->counters.failed_over);
 	count(&worker->counters.requests);

@@ -198,6 +198,15 @@ struct client_wait {
 	bool all_sent;      /* nothing but the socket's own buffer was in the way then */
 };
 
+/* Waits too short to be told one by one. */
+struct short_waits {
+	uint64_t since_ns, until_ns; /* of the first and the last one; since_ns 0: there were none */
+	uint64_t sum_ns;
+	uint64_t bytes; /* the most that waited */
+	uint64_t window_us, buffer_us; /* TCP's counters when the first one began */
+	struct client_wait last;
+};
+
 struct client {
 	struct connection connection;
 	enum client_state state;
@@ -218,6 +227,7 @@ struct client {
 	char *replay;  /* instead, when it is longer; see replay.h */
 	char *out;     /* heads, reframed and small bodies for the client */
 	struct client_wait wait;
+	struct short_waits short_waits;
 	struct exchange exchange;
 };
 

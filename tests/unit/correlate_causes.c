@@ -445,6 +445,46 @@ static void what_waits_while_the_client_takes_nothing_waits_for_the_client(void 
 	scene_close(&scene);
 }
 
+/* The server is pushed off its CPU and collects while the proxy has bytes that the client does not take. */
+static void many_short_waits_for_the_client_are_the_clients_if_most_was_waiting(void **state)
+{
+	static const struct {
+		uint32_t waited_us, window_us;
+		enum tailor_cause cause;
+		uint64_t us;
+	} cases[] = {
+	        {6000, 36000, TAILOR_CAUSE_SLOW_CLIENT, 40000}, /* the window was closed for most of it */
+	        {30000, 0, TAILOR_CAUSE_SLOW_CLIENT, 5000 + 1000}, /* nothing known of the window: what the server did stays its own */
+	        {6000, 4000, TAILOR_CAUSE_SLOW_CLIENT, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct scene scene;
+		struct tailor_record *record = &scene.window.record;
+
+		scene_open_at_loop(&scene, 50000);
+		record->reply_begin_ns = US(2000);
+		record->attempt[0].response_begin_ns = US(1900);
+		record->request.response_bytes = 5000000;
+		record->client_waits = 1;
+		record->client_wait[0] = (struct tailor_client_wait){.start_ns = US(3000), .end_ns = US(43000), .bytes = 65536,
+		                                                     .window_us = cases[i].window_us, .waited_us = cases[i].waited_us};
+		out(&scene, 5000, LOOP, TAILOR_TASK_RUNNABLE, STRANGER);
+		in(&scene, 35000, LOOP, STRANGER);
+		out(&scene, 36000, LOOP, TAILOR_TASK_SLEEPING, IDLE)->extra = TAILOR_SWITCH(TAILOR_TASK_SLEEPING, 7 + 1);
+		wakes(&scene, 42000, LOOP, IDLE, 42005);
+		departure(&scene, 50000, LOOP);
+		explain(&scene);
+		assert_took(&scene, cases[i].cause, cases[i].us);
+		if (i == 0)
+			assert_detail(&scene, TAILOR_CAUSE_SLOW_CLIENT, "the client's window was closed for 36.0 ms of 40.0 ms; in many steps");
+		else
+			assert_took(&scene, TAILOR_CAUSE_PREEMPTED, 30000);
+		scene_close(&scene);
+	}
+}
+
 static void tcp_says_why_it_kept_the_response(void **state)
 {
 	struct scene scene;
@@ -527,6 +567,7 @@ int main(void)
 		cmocka_unit_test(a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came),
 		cmocka_unit_test(what_waits_while_the_client_takes_nothing_waits_for_the_client),
 		cmocka_unit_test(a_server_that_waits_for_room_in_poll_waits_for_the_client),
+		cmocka_unit_test(many_short_waits_for_the_client_are_the_clients_if_most_was_waiting),
 		cmocka_unit_test(tcp_says_why_it_kept_the_response),
 		cmocka_unit_test(losses_take_certainty_and_completeness),
 	};
