@@ -90,7 +90,8 @@ void client_accepted(struct worker *worker, int fd)
 	client->early_ns = 0;
 	client->counted = false;
 	client->beyond = false;
-	client->wait.since_ns = client->short_waits.since_ns = 0;
+	client->wait.since_ns = 0;
+	client->waits = (struct client_waits){.from_zero = true};
 	exchange_clear(&client->exchange);
 	learn_peer(client);
 	if (__atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max) {

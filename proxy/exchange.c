@@ -216,9 +216,7 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	/* A connection beyond the limit is refused without a request. */
 	if (exchange->id == 0)
 		return;
-	client_wait_end(worker, client);
-	if (client->short_waits.since_ns)
-		client_wait_tell_short(worker, client);
+	client_wait_finish(worker, client);
 	if (exchange->moved)
 		count(&worker->counters.failed_over);
 	count(&worker->counters.requests);

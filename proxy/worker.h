@@ -161,6 +161,7 @@ struct exchange {
 	bool response_complete; /* read from the server, or made here */
 	bool tail_written;      /* the last chunk that REFRAME_TO_CHUNKED adds */
 	bool reply_begun;
+	uint64_t reply_ns; /* when it did */
 	bool close;       /* the client's connection ends after this response */
 	bool until_close; /* only the close tells the client the end */
 	enum reframing reframing;
@@ -198,13 +199,15 @@ struct client_wait {
 	bool all_sent;      /* nothing but the socket's own buffer was in the way then */
 };
 
-/* Waits too short to be told one by one. */
-struct short_waits {
-	uint64_t since_ns, until_ns; /* of the first and the last one; since_ns 0: there were none */
+/* Waits of one response that follow each other: told together when it is known that there are no more. */
+struct client_waits {
+	unsigned int count; /* and one more if it is since the response's beginning; 0: there are none to tell */
+	bool from_zero;     /* TCP's counters were 0 when the response began, and this is its first wait: the connection's first */
+	uint64_t since_ns, until_ns;
 	uint64_t sum_ns;
-	uint64_t bytes; /* the most that waited */
-	uint64_t window_us, buffer_us; /* TCP's counters when the first one began */
-	struct client_wait last;
+	uint64_t bytes;                 /* the most that waited */
+	uint32_t window_us, buffer_us;  /* of the last one */
+	uint64_t first_window_us, first_buffer_us, last_window_us, last_buffer_us; /* TCP's counters at since_ns and until_ns */
 };
 
 struct client {
@@ -227,7 +230,7 @@ struct client {
 	char *replay;  /* instead, when it is longer; see replay.h */
 	char *out;     /* heads, reframed and small bodies for the client */
 	struct client_wait wait;
-	struct short_waits short_waits;
+	struct client_waits waits;
 	struct exchange exchange;
 };
 

@@ -157,12 +157,13 @@ enum tailor_event_kind {
 	TAILOR_EVENT_REQUEST_QUEUED = 74,
 	/* The client's socket had taken no more for a time worth telling, until now: written when it goes on. arg[0]: since when,
 	 * arg[1]: bytes that waited for it, arg[2]: TAILOR_CLIENT_WAIT(ns of it in which the client's window was closed, ns in which
-	 * the socket's own buffer was the limit), each in us, capped. extra: 0; or, where it stands for many short waits, from the first
-	 * one's begin to the last one's end, how long they were in sum, in us, and arg[1] is the most that waited for one. It is written
-	 * later then, but has the time of its end, too. */
+	 * the socket's own buffer was the limit), each in us, capped. extra: 0; or, where it stands for many waits that follow each
+	 * other, from the first one's begin (or the response's, if TCP says so) to the last one's end, how long they were in sum, in us, and
+	 * arg[1] is the most that waited for one. It is written when it is known to be over, but has the time of its end. */
 	TAILOR_EVENT_CLIENT_WAIT = 75,
 	/* The worker found, when it read the request's first bytes, that it had been kept from running: they may have come
-	 * earlier than REQUEST_BEGIN says, but not before arg[0]. extra: client's port. */
+	 * earlier than REQUEST_BEGIN says, but not before arg[0]. extra: client's port. arg[1]: by when they were there, as TCP says, which
+	 * counts in ticks of the kernel's clock: up to two of them late, never early; 0: not known. */
 	TAILOR_EVENT_REQUEST_LATE = 76,
 
 	/* --- any ------------------------------------------------------------------------------- */

@@ -79,10 +79,11 @@ static int may_be_the_clients(const struct tailor_span *span)
 	}
 }
 
-/* Those that are known to be the server's alone: what it did while its bytes could not go on delayed nobody. */
+/* Those that are known to be the server's alone, or its connection's: what happened there while its bytes could not go on delayed nobody. */
 static int is_the_servers(const struct tailor_span *span, uint32_t proxy_pid)
 {
 	switch (span->cause) {
+	case TAILOR_CAUSE_RETRANSMISSION: return 1;
 	case TAILOR_CAUSE_SERVER_QUEUE:
 	case TAILOR_CAUSE_RUN_QUEUE:
 	case TAILOR_CAUSE_ON_CPU:
