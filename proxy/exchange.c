@@ -217,6 +217,7 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	if (exchange->id == 0)
 		return;
 	client_wait_finish(worker, client);
+	client->ended_ns = worker->now_ns;
 	if (exchange->moved)
 		count(&worker->counters.failed_over);
 	count(&worker->counters.requests);

@@ -222,6 +222,7 @@ struct client {
 	uint8_t address[16]; /* as tailor_address_ip(); zeros for a Unix socket */
 	struct client *next; /* free list */
 	uint64_t patience_ns; /* until when what it does now may take; the alarm may ring for another reason */
+	uint64_t ended_ns;   /* when its last request did, by the turn; 0: it had none */
 	uint64_t early_ns;   /* when bytes behind the current request were read; 0: none */
 	struct http1_search search;
 	struct input in;

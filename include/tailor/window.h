@@ -49,6 +49,7 @@ struct tailor_record {
 	uint64_t queued_ns; /* when it began to wait for a place at a server; 0: it did not */
 	uint64_t reply_begin_ns;
 	uint64_t late_from_ns; /* the worker was held up when the request came, which was not before this; 0: it was not */
+	uint64_t late_there_ns; /* by when it was there all the same, as TCP says; 0: not known */
 	uint8_t client_waits; /* used entries of client_wait[] */
 	uint8_t attempts; /* used entries of attempt[] */
 	int8_t answered;  /* index of the attempt whose response reached the client, -1: none */

@@ -223,7 +223,10 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 	case TAILOR_EVENT_REQUEST_QUEUED: record->queued_ns = event->time_ns; break;
 	case TAILOR_EVENT_REPLY_BEGIN: record->reply_begin_ns = event->time_ns; break;
 	case TAILOR_EVENT_CLIENT_WAIT: add_client_wait(record, event); break;
-	case TAILOR_EVENT_REQUEST_LATE: record->late_from_ns = event->arg[0]; break;
+	case TAILOR_EVENT_REQUEST_LATE:
+		record->late_from_ns = event->arg[0];
+		record->late_there_ns = event->arg[1];
+		break;
 	case TAILOR_EVENT_REQUEST_END: end(record, event); return record;
 	default:
 		if (event->kind == TAILOR_EVENT_RESPONSE_END && (event->arg[2] & TAILOR_RESPONSE_REPLIED))

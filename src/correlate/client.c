@@ -24,6 +24,9 @@ uint64_t client_arrival(const struct tailor_window *window)
 		    TAILOR_PORTS_REMOTE(event->extra) == record->client_port)
 			return event->time_ns;
 	}
+	/* What woke the worker, and what comes on a connection that is not accepted yet, makes no such event. */
+	if (record->late_there_ns >= record->late_from_ns && record->late_there_ns < begin)
+		return record->late_there_ns;
 	return begin;
 }
 
@@ -73,17 +76,17 @@ static int may_be_the_clients(const struct tailor_span *span)
 	case TAILOR_CAUSE_BLOCKED_LOCK:
 	case TAILOR_CAUSE_RESPONSE_BUFFERED:
 	case TAILOR_CAUSE_RESPONSE_TRANSIT:
+	case TAILOR_CAUSE_RETRANSMISSION:
 	case TAILOR_CAUSE_SERVER:
 	case TAILOR_CAUSE_SLOW_CLIENT: return 1;
 	default: return 0;
 	}
 }
 
-/* Those that are known to be the server's alone, or its connection's: what happened there while its bytes could not go on delayed nobody. */
+/* Those that are known to be the server's alone: what it did while its bytes could not go on delayed nobody. */
 static int is_the_servers(const struct tailor_span *span, uint32_t proxy_pid)
 {
 	switch (span->cause) {
-	case TAILOR_CAUSE_RETRANSMISSION: return 1;
 	case TAILOR_CAUSE_SERVER_QUEUE:
 	case TAILOR_CAUSE_RUN_QUEUE:
 	case TAILOR_CAUSE_ON_CPU:

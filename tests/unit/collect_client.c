@@ -175,8 +175,9 @@ static void a_request_that_was_read_late_says_since_when(void **state)
 
 	(void)state;
 	open_ring(&ring);
-	put(&ring, TAILOR_EVENT_REQUEST_LATE, BEGIN_NS, BEGIN_NS - 5000, 0, 0);
+	put(&ring, TAILOR_EVENT_REQUEST_LATE, BEGIN_NS, BEGIN_NS - 5000, BEGIN_NS - 2000, 0);
 	record = end(&ring);
+	assert_int_equal(record->late_there_ns, BEGIN_NS - 2000);
 	assert_int_equal(record->late_from_ns, BEGIN_NS - 5000);
 	assert_int_equal(record->request.begin_ns, BEGIN_NS);
 	assert_int_equal(record->attempts, 0);

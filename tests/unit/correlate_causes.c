@@ -422,6 +422,28 @@ static void a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came(
 	scene_close(&scene);
 }
 
+static void what_tcp_says_tells_when_a_request_came_that_no_event_tells(void **state)
+{
+	static const struct {
+		uint64_t there_us, begin_us;
+	} cases[] = {{600, 600}, {399, 1000}, {0, 1000}, {1200, 1000}}; /* within the time in which the worker was held up, or of no use */
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct scene scene;
+
+		scene_open_at_loop(&scene, 50000);
+		scene.window.record.late_from_ns = US(400);
+		scene.window.record.late_there_ns = US(cases[i].there_us);
+		scene.window.record.client_port = 5555;
+		scene_add(&scene, 450, TAILOR_EVENT_ARRIVAL, PROXY)->extra = TAILOR_PORTS(8000, 5556);
+		departure(&scene, 50000, LOOP);
+		explain(&scene);
+		assert_int_equal(scene.timeline.request.begin_ns, US(cases[i].begin_us));
+		scene_close(&scene);
+	}
+}
+
 static void what_waits_while_the_client_takes_nothing_waits_for_the_client(void **state)
 {
 	struct scene scene;
@@ -565,6 +587,7 @@ int main(void)
 		cmocka_unit_test(a_stopped_server_and_a_stopped_proxy_are_told_apart),
 		cmocka_unit_test(a_server_that_was_stopped_before_the_window_was_stopped),
 		cmocka_unit_test(a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came),
+		cmocka_unit_test(what_tcp_says_tells_when_a_request_came_that_no_event_tells),
 		cmocka_unit_test(what_waits_while_the_client_takes_nothing_waits_for_the_client),
 		cmocka_unit_test(a_server_that_waits_for_room_in_poll_waits_for_the_client),
 		cmocka_unit_test(many_short_waits_for_the_client_are_the_clients_if_most_was_waiting),
