@@ -371,7 +371,7 @@ static void add_safepoint(struct path *path, const struct stretch *stretch, uint
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */
 static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	uint32_t state = stretch->out ? TAILOR_SWITCH_STATE(stretch->out->extra) : TAILOR_TASK_SLEEPING;
+	uint32_t state = blocked_state(stretch);
 	uint32_t waker_pid = TAILOR_TASK_PID(stretch->wakeup->arg[0]);
 	uint32_t waker_tid = TAILOR_TASK_TID(stretch->wakeup->arg[0]);
 	const struct thread_events *waker = thread_index_find(path->index, waker_tid);
