@@ -110,7 +110,9 @@ static int is_recorded(const char *path)
 	struct tailor_store_reader *reader;
 	struct stat there;
 
-	if (stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0 || tailor_store_reader_open(path, &reader) != 0)
+	if (stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0)
+		return 0;
+	if (tailor_store_reader_open(path, &reader) != 0)
 		return 0;
 	tailor_store_reader_close(reader);
 	return 1;
