@@ -106,7 +106,7 @@ int dump_filter_wants(const struct dump_filter *filter, const struct tailor_time
 	return timeline->request.wall_ns >= filter->since_ns;
 }
 
-static void tell_damage(const struct dump_filter *filter, const struct tailor_store_reader *reader, const char *path)
+static int tell_damage(const struct dump_filter *filter, const struct tailor_store_reader *reader, const char *path)
 {
 	uint64_t records, bytes;
 
@@ -117,6 +117,7 @@ static void tell_damage(const struct dump_filter *filter, const struct tailor_st
 	if (bytes > 0)
 		fprintf(stderr, "%s: %s: ignored %" PRIu64 " bytes at the end of a file that are no whole record\n",
 		        filter->command, path, bytes);
+	return records > 0 || bytes > 0;
 }
 
 static void tell_found(const struct dump_filter *filter, const char *path, const struct dump_found *found)
@@ -128,7 +129,9 @@ static void tell_found(const struct dump_filter *filter, const char *path, const
 		        filter->command, path, found->omitted, found->omitted == 1 ? " was" : "s were");
 	if (found->wanted > 0)
 		return;
-	if (found->read == 0)
+	if (found->read == 0 && found->damaged)
+		fprintf(stderr, "%s: nothing in %s can be read: it is damaged, or a newer version wrote it\n", filter->command, path);
+	else if (found->read == 0)
 		fprintf(stderr, "%s: %s is empty: no slow request has been recorded yet\n", filter->command, path);
 	else if (filter->one_request)
 		fprintf(stderr,
@@ -182,7 +185,7 @@ int dump_filter_read(const struct dump_filter *filter, const char *path,
 			break;
 		}
 	}
-	tell_damage(filter, reader, path);
+	ret_found->damaged = tell_damage(filter, reader, path);
 	tailor_store_reader_close(reader);
 	if (got < 0) {
 		fprintf(stderr, "%s: cannot read %s: %s\n", filter->command, path, strerror(-got));

@@ -32,6 +32,7 @@ struct dump_found {
 	uint64_t read;
 	uint64_t wanted;
 	uint64_t omitted; /* slow requests of which the store only says that there were more */
+	int damaged;      /* something was there that could not be read */
 };
 
 /*

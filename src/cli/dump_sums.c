@@ -9,8 +9,9 @@
 
 int dump_written(const struct dump_filter *filter, int error)
 {
+	/* The stream keeps that a write failed, not with what: errno of the last one that did is the best there is. */
 	if (!error && (fflush(stdout) != 0 || ferror(stdout)))
-		error = -EIO;
+		error = errno ? -errno : -EIO;
 	if (!error)
 		return TAILOR_EXIT_DONE;
 	fprintf(stderr, "%s: cannot write the output: %s\n", filter->command, strerror(-error));
@@ -27,10 +28,10 @@ static int read_summary(const struct dump_filter *filter, const char *path, stru
 	struct dump_found found;
 	int error = dump_filter_read(filter, path, take_summary, summary, &found);
 
-	if (error)
-		return error;
 	summary->left_out = found.read - found.wanted;
 	summary->omitted = found.omitted;
+	if (error)
+		return error;
 	if (filter->slowest)
 		tailor_summary_cut(summary, filter->slowest);
 	return 0;
@@ -39,10 +40,13 @@ static int read_summary(const struct dump_filter *filter, const char *path, stru
 int dump_by_cause(const struct dump_filter *filter, const char *path, int json)
 {
 	struct tailor_summary summary = {0};
-	int status = TAILOR_EXIT_FAILED;
+	int error = read_summary(filter, path, &summary), status = TAILOR_EXIT_FAILED;
 
-	if (read_summary(filter, path, &summary) == 0)
+	if (!error)
 		status = dump_written(filter, tailor_report_by_cause(stdout, &summary, json));
+	else if (error == -ENODATA && json)
+		/* As `dump --json`: a program that reads JSON gets some, also when there is nothing in it. */
+		dump_written(filter, tailor_report_by_cause(stdout, &summary, json));
 	tailor_summary_free(&summary);
 	return status;
 }
@@ -68,13 +72,14 @@ int dump_what_if(const struct dump_filter *filter, const char *path, enum tailor
 {
 	struct tailor_what_if what_if = {.cause = cause};
 	struct dump_found found;
-	int status = TAILOR_EXIT_FAILED;
+	int error = dump_filter_read(filter, path, take_what_if, &what_if, &found), status = TAILOR_EXIT_FAILED;
 
-	if (dump_filter_read(filter, path, take_what_if, &what_if, &found) == 0) {
-		what_if.left_out = found.read - found.wanted;
-		what_if.omitted = found.omitted;
+	what_if.left_out = found.read - found.wanted;
+	what_if.omitted = found.omitted;
+	if (!error)
 		status = dump_written(filter, tailor_report_what_if(stdout, &what_if, filter->slowest, json));
-	}
+	else if (error == -ENODATA && json)
+		dump_written(filter, tailor_report_what_if(stdout, &what_if, filter->slowest, json));
 	tailor_what_if_free(&what_if);
 	return status;
 }

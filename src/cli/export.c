@@ -3,7 +3,9 @@
 #include <argp.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -102,36 +104,86 @@ static int write_timelines(const struct options *options, const struct dump_chos
 	return tailor_report_perfetto(out, chosen->timelines + earlier, chosen->count - earlier);
 }
 
-/* Requests are nobody else's business: the file is its owner's, as the store. */
-static FILE *open_output(const char *path)
+/* A slip in -o must not cost what was recorded. */
+static int is_recorded(const char *path)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-	FILE *out = fd >= 0 ? fdopen(fd, "w") : NULL;
+	struct tailor_store_reader *reader;
+	struct stat there;
 
+	if (stat(path, &there) != 0 || !S_ISREG(there.st_mode) || there.st_size == 0)
+		return 0;
+	if (tailor_store_reader_open(path, &reader) != 0)
+		return 0;
+	tailor_store_reader_close(reader);
+	return 1;
+}
+
+/*
+ * Requests are nobody else's business: the file is its owner's, as the store, whoever could read the one that it replaces. It
+ * takes its name only when it is whole, so that a full disk leaves what was there, and a symbolic link that somebody laid out
+ * under the default name leads nowhere. A device or a pipe is written as it is: then *ret_temporary is empty.
+ */
+static FILE *open_output(const char *path, char *ret_temporary, size_t size)
+{
+	struct stat there;
+	int fd;
+	FILE *out;
+
+	ret_temporary[0] = '\0';
+	if (stat(path, &there) == 0 && !S_ISREG(there.st_mode)) {
+		fd = open(path, O_WRONLY | O_CLOEXEC);
+	} else if ((size_t)snprintf(ret_temporary, size, "%s.XXXXXX", path) >= size) {
+		errno = ENAMETOOLONG;
+		return NULL;
+	} else {
+		fd = mkostemp(ret_temporary, O_CLOEXEC);
+	}
+	out = fd >= 0 ? fdopen(fd, "w") : NULL;
 	if (fd >= 0 && !out)
 		close(fd);
 	return out;
+}
+
+/* Ends the writing of `out`; of a file with a temporary name, gives it its own or removes it. */
+static int finish_output(FILE *out, const char *path, const char *temporary, int error)
+{
+	if ((fflush(out) != 0 || ferror(out)) && !error)
+		error = errno ? -errno : -EIO;
+	if (out != stdout && fclose(out) != 0 && !error)
+		error = -errno;
+	if (!temporary[0])
+		return error;
+	if (!error && rename(temporary, path) != 0)
+		error = -errno;
+	if (error)
+		unlink(temporary);
+	return error;
 }
 
 static int write_output(const struct options *options, const struct dump_chosen *chosen)
 {
 	const char *path = options->output ? options->output : options->json ? "-" : DEFAULT_OUTPUT;
 	int to_stdout = strcmp(path, "-") == 0, error;
-	FILE *out = to_stdout ? stdout : open_output(path);
+	char temporary[PATH_MAX] = "";
 	size_t count = 0;
+	FILE *out;
 
+	if (!to_stdout && is_recorded(path)) {
+		fprintf(stderr, "%s: %s is part of a store of timelines; choose another file with -o\n", options->filter.command, path);
+		return TAILOR_EXIT_FAILED;
+	}
+	out = to_stdout ? stdout : open_output(path, temporary, sizeof(temporary));
 	if (!out) {
 		fprintf(stderr, "%s: cannot write %s: %s; choose another file with -o\n", options->filter.command, path,
 		        strerror(errno));
 		return TAILOR_EXIT_FAILED;
 	}
-	error = write_timelines(options, chosen, out, &count);
-	if (fflush(out) != 0 || ferror(out))
-		error = error ? error : -EIO;
-	if (!to_stdout && fclose(out) != 0 && !error)
-		error = -errno;
+	/* The stream only keeps that a write failed; what it failed with, here. */
+	errno = 0;
+	error = finish_output(out, path, temporary, write_timelines(options, chosen, out, &count));
 	if (error) {
-		fprintf(stderr, "%s: cannot write %s: %s\n", options->filter.command, path, strerror(-error));
+		fprintf(stderr, "%s: cannot write %s: %s\n", options->filter.command, to_stdout ? "the output" : path,
+		        strerror(-error));
 		return TAILOR_EXIT_FAILED;
 	}
 	if (!to_stdout && !options->json)

@@ -31,6 +31,15 @@ with tempfile.TemporaryDirectory() as base:
     _, error = dump(store, code=1)
     one_line(error, "no slow request has been recorded yet")
 
+    for mode in ([], ["--by-cause"], ["--what-if", "no-gc"]):
+        nothing = json.loads(dump(store, "--json", *mode, code=1)[0])
+        assert not any(nothing.get(key) for key in ("timelines", "causes", "slow_requests", "held_up")), nothing
+    with open(os.path.join(store, "00000000000000000001.tailor"), "wb") as out:
+        out.write(b"TAILORTL\x63\0\0\0\0\0\0\0")  # version 99
+    _, error = dump(store, code=1)
+    assert "can be read" in error and "newer version" in error and "recorded yet" not in error, error
+    os.remove(os.path.join(store, "00000000000000000001.tailor"))
+
     letter = os.path.join(base, "letter.txt")
     with open(letter, "w") as out:
         out.write("Dear all, this is no timeline at all")
@@ -56,6 +65,12 @@ with tempfile.TemporaryDirectory() as base:
     assert entry["spans"] == [{"offset_ns": 0, "duration_ns": 44_000_000, "cause": "response-buffered",
                                "cause_name": "response buffered by TCP", "pid": 0, "tid": 0, "thread": "worker",
                                "detail": ""}]
+
+    for mode in ([], ["--json"], ["--by-cause"], ["--what-if", "no-gc"], ["--compare", store]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([TAILOR, "dump", *mode, store], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+        assert done.returncode == 1, done
+        one_line(done.stderr, "cannot write the output: No space left on device")
 
     text, error = dump(store)
     assert text.count("request 00000000000000") == 3 and error == ""

@@ -4,6 +4,7 @@
 import json
 import os
 import random
+import shlex
 import stat
 import subprocess
 import sys
@@ -150,6 +151,30 @@ with tempfile.TemporaryDirectory() as base:
     assert "cannot write" in export(store, "-o", os.path.join(base, "no/such"), code=1)[1]
     helped = subprocess.run([TAILOR, "export", "--help"], capture_output=True, text=True, timeout=60)
     assert helped.returncode == 0 and "ui.perfetto.dev" in helped.stdout and "-o slow.pftrace" in helped.stdout
+
+    # What is there already is replaced whole or not at all; a file that anybody could read is not filled, nor a link followed.
+    old, aim = os.path.join(base, "old"), os.path.join(base, "aim")
+    for path in (old, aim):
+        with open(path, "w", encoding="ascii") as before:
+            before.write("before")
+        os.chmod(path, 0o644)
+    os.symlink("aim", os.path.join(base, "link"))
+    for path in (old, os.path.join(base, "link")):
+        export(store, "-o", path)
+        assert stat.S_IMODE(os.lstat(path).st_mode) == 0o600 and stat.S_ISREG(os.lstat(path).st_mode), path
+    with open(aim, encoding="ascii") as kept:
+        assert kept.read() == "before"
+    segment = os.path.join(store, os.listdir(store)[0])
+    assert "is part of a store of timelines" in export(store, "-o", segment, code=1)[1]
+    assert "Is a directory" in export(store, "-o", store, code=1)[1]
+    with open(segment, "rb") as kept:
+        assert kept.read(8) == b"TAILORTL"
+    assert "No space left on device" in export(store, "-o", "/dev/full", code=1)[1]
+    small = f"ulimit -f 1; trap '' XFSZ; exec {shlex.quote(TAILOR)} export -o {shlex.quote(old)} {shlex.quote(store)}"
+    before = os.stat(old).st_ino, sorted(os.listdir(base))
+    done = subprocess.run(["bash", "-c", small], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1 and "File too large" in done.stderr, done
+    assert before == (os.stat(old).st_ino, sorted(os.listdir(base)))
 
     # Any causes in any order, many at once, on few threads, some of no length, texts that are no UTF-8.
     chance = random.Random(5)
