@@ -290,28 +290,30 @@ int owner_was_idle_wait(const struct path *path, const struct path_return *wait)
 	return wait->waker_request == 0 && serves_many(path, wait);
 }
 
-/* Did another thread wake this one between two positions of its entries? */
-static int was_woken(const struct path *path, const struct thread_events *thread, uint32_t from, uint32_t until)
+/* When another thread last woke this one between two positions of its entries; 0: none did. */
+static uint64_t last_woken(const struct path *path, const struct thread_events *thread, uint32_t from, uint32_t until)
 {
-	for (uint32_t position = from; position < until; position++) {
-		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+	while (until-- > from) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, until);
 
-		if (!thread->entries[position].woke && event->kind == TAILOR_EVENT_WAKEUP && TAILOR_TASK_TID(event->arg[0]) != 0)
-			return 1;
+		if (!thread->entries[until].woke && event->kind == TAILOR_EVENT_WAKEUP && TAILOR_TASK_TID(event->arg[0]) != 0)
+			return event->time_ns;
 	}
 	return 0;
 }
 
 /* A walk that passes a write for another between the response and the wait loses track: it does not come here. */
-int owner_told_receiver(const struct path *path, const struct path_return *wait)
+int owner_told_receiver(const struct path *path, const struct path_return *wait, uint64_t *ret_since_ns)
 {
-	const struct thread_events *thread = path->cursor.thread;
+	const struct thread_events *waker = thread_index_find(path->index, wait->waker_tid);
 	uint32_t receiver = receiver_of(path);
 
-	return receiver != 0 && wait->thread.thread->tid == receiver && path->wire->last_write->tid == receiver &&
-	       wait->waker_tid == thread->tid && owner_was_idle_wait(path, wait) &&
-	       !was_woken(path, thread, thread_entries_until(path->index, thread, wait->out_ns),
-	                  thread_entries_before(thread, wait->wakeup_event));
+	if (!waker || receiver == 0 || wait->thread.thread->tid != receiver || path->wire->last_write->tid != receiver ||
+	    !owner_was_idle_wait(path, wait))
+		return 0;
+	*ret_since_ns = last_woken(path, waker, thread_entries_until(path->index, waker, wait->out_ns),
+	                           thread_entries_before(waker, wait->wakeup_event));
+	return *ret_since_ns != 0 || waker == path->cursor.thread;
 }
 
 int owner_stayed_awake(const struct path *path, const struct path_return *wait)

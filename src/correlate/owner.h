@@ -16,11 +16,11 @@ int owner_was_handed_work(const struct path *path, const struct path_return *wai
 int owner_was_idle_wait(const struct path *path, const struct path_return *wait);
 
 /*
- * 1 when the cursor's thread itself ended the wait, an idle one, of the thread that received the request and then wrote the response, the
- * first of what it wrote: so it was at this request in the end, whatever it was at before. No other thread had woken it meanwhile: who
- * does that may have had the request before it.
+ * 1 when who ended the wait, an idle one, of the thread that received the request and then wrote the response, the first of what it
+ * wrote, is known: so that one was at this request in the end, whatever it was at before. *ret_since_ns: when another thread last woke it
+ * meanwhile, which may have had the request before; 0: none did, and it is the cursor's.
  */
-int owner_told_receiver(const struct path *path, const struct path_return *wait);
+int owner_told_receiver(const struct path *path, const struct path_return *wait, uint64_t *ret_since_ns);
 
 /* 1 when the thread, which received the request, did nothing else between that and the wait, and did not sleep. */
 int owner_stayed_awake(const struct path *path, const struct path_return *wait);

@@ -177,7 +177,7 @@ static void add_before_receive(struct path *path, const struct stretch *stretch,
 /* Returns down to when it went: the worker may have taken the request from a queue without being woken. */
 static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	uint64_t finished_ns;
+	uint64_t finished_ns, since_ns;
 	uint64_t other = owner_finished_other(path, low, &finished_ns);
 	const struct tailor_event *served = NULL;
 	struct tailor_span span;
@@ -200,7 +200,7 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 	span_detail(&span, "behind request %016llx", (unsigned long long)other);
 	path->now_ns = finished_ns;
 	proved = path->alone == path->cursor.thread ||
-	         (path->returns_count == 1 && owner_told_receiver(path, &path->returns[0]));
+	         (path->returns_count == 1 && owner_told_receiver(path, &path->returns[0], &since_ns) && since_ns == 0);
 	/* The receiver had it first, and until when that shows. */
 	low = proved ? limit_of(path) : max_ns(path->receive_ns, path->floor_ns);
 	add_off_cpu(path, low, &span);
@@ -487,6 +487,25 @@ static void call_it_a_lock(struct path *path, const struct path_return *wait)
 	}
 }
 
+/* Takes back what was said from a span on of threads that may not have had the request then; what stopped all threads stays. */
+static void doubt_before(struct path *path, size_t first, uint64_t since_ns)
+{
+	for (size_t i = first; i < path->spans->count; i++) {
+		struct tailor_span *span = &path->spans->spans[i];
+
+		if (span->end_ns > since_ns)
+			continue;
+		switch (span->cause) {
+		case TAILOR_CAUSE_GC:
+		case TAILOR_CAUSE_SAFEPOINT:
+		case TAILOR_CAUSE_MACHINE_STOPPED: continue;
+		default: break;
+		}
+		*span = (struct tailor_span){.start_ns = span->start_ns, .end_ns = span->end_ns, .cause = TAILOR_CAUSE_SERVER};
+		span_detail(span, "which thread had the request is not certain");
+	}
+}
+
 /*
  * The waiting thread had given the request away before. Who ended the wait was given it by a chain of wake-ups, or was awake already
  * and took it from a queue: then it is not known when, and until it slept the receiving thread had it.
@@ -494,15 +513,18 @@ static void call_it_a_lock(struct path *path, const struct path_return *wait)
 static void settle_idle_wait(struct path *path, const struct path_return *wait)
 {
 	uint32_t position = thread_entries_until(path->index, path->cursor.thread, wait->out_ns);
+	int stayed = owner_stayed_awake(path, wait);
+	uint64_t since_ns;
 
 	path->handed = 1;
 	if (path->alone == path->cursor.thread || owner_was_reached(path, path->cursor.thread, position))
 		return;
-	if (path->returns_count > 0 || !owner_told_receiver(path, wait)) {
+	if (path->returns_count > 0 || !owner_told_receiver(path, wait, &since_ns) || (since_ns && !stayed)) {
 		path->inferred = 1;
 		return;
 	}
-	if (owner_stayed_awake(path, wait))
+	doubt_before(path, wait->first_span, since_ns);
+	if (stayed)
 		path->cursor = wait->thread;
 }
 

@@ -67,7 +67,7 @@ static void a_receiver_that_wrote_for_another_first_was_not_told_about_the_reque
 	scene_close(&scene);
 }
 
-static void who_ended_it_when_another_thread_had_woken_him_is_not_proved_to_have_had_it_before(void **state)
+static void who_ended_it_when_another_thread_had_woken_him_is_not_said_to_have_had_it_before(void **state)
 {
 	struct scene scene;
 
@@ -81,7 +81,12 @@ static void who_ended_it_when_another_thread_had_woken_him_is_not_proved_to_have
 	wakes(&scene, 1900, LOOP, WORKER, 1910);
 	departure(&scene, 2000, LOOP);
 	explain(&scene);
-	assert_int_equal(scene.timeline.join, TAILOR_JOIN_INFERRED);
+	assert_int_equal(scene.timeline.join, TAILOR_JOIN_CONFIRMED);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_LOCK, 0);
+	assert_took(&scene, TAILOR_CAUSE_SERVER, (1500 - 1040) + (1900 - 1510));
+	assert_detail(&scene, TAILOR_CAUSE_SERVER, "which thread had the request is not certain");
+	for (size_t i = 0; i < scene.timeline.span_count; i++)
+		assert_int_not_equal(scene.timeline.spans[i].tid, HOLDER);
 	scene_close(&scene);
 }
 
@@ -207,7 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(who_ended_the_receivers_wait_for_whatever_comes_was_at_the_request),
 		cmocka_unit_test(a_receiver_that_wrote_for_another_first_was_not_told_about_the_request),
-		cmocka_unit_test(who_ended_it_when_another_thread_had_woken_him_is_not_proved_to_have_had_it_before),
+		cmocka_unit_test(who_ended_it_when_another_thread_had_woken_him_is_not_said_to_have_had_it_before),
 		cmocka_unit_test(who_works_while_nobody_elses_request_is_there_works_for_this_one),
 		cmocka_unit_test(who_wrote_for_another_is_not_said_to_be_at_this_one_for_a_while_however_long_that_goes_on),
 		cmocka_unit_test(who_was_at_nobodys_request_when_this_one_came_is_not_proved_to_have_taken_it),
