@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "correlate/calls.h"
+
 #define HOPS_MAX 8      /* a chain of hand-offs longer than this proves nothing */
 #define AFTERWARDS_NS 1000000 /* so long after a response its writer may come back to it: a lock, a log */
 #define STEPS_MAX 64    /* wake-ups that are looked at for one */
@@ -135,7 +137,7 @@ int owner_was_woken_for(const struct path *path, const struct stretch *wait)
 {
 	const struct thread_events *thread = path->cursor.thread;
 	uint32_t position = wait->out_position, left = RUN_ENTRIES;
-	const struct tailor_event *wakeup = NULL;
+	uint64_t woken_ns = 0;
 
 	if (position == NO_POSITION)
 		return 0;
@@ -145,12 +147,14 @@ int owner_was_woken_for(const struct path *path, const struct stretch *wait)
 		if (thread->entries[position].woke)
 			continue;
 		if (event->kind == TAILOR_EVENT_WAKEUP)
-			wakeup = event;
-		else if (event->kind == TAILOR_EVENT_SWITCH_OUT && !switched_out_ready(event) &&
-		         TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_UNINTERRUPTIBLE)
-			break;
+			woken_ns = event->time_ns;
+		if (event->kind != TAILOR_EVENT_SWITCH_OUT || switched_out_ready(event))
+			continue;
+		if (TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_UNINTERRUPTIBLE &&
+		    call_family(TAILOR_SWITCH_CALL(event->extra)) != CALL_LOCK)
+			return woken_ns != 0 && woken_ns >= path->floor_ns;
 	}
-	return wakeup && wakeup->time_ns >= path->floor_ns;
+	return 0;
 }
 
 int owner_was_idle(const struct path *path, const struct thread_events *thread, uint32_t wakeup)

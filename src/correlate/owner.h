@@ -64,7 +64,7 @@ int owner_stayed(const struct path *path);
 int owner_worked_alone(const struct path *path, uint64_t low_ns);
 
 /* 1 when the cursor's thread, which has not received the request yet, was woken from its last sleep before the wait when that was on its
- * way: it had nothing else to do. */
+ * way: it had nothing else to do. A lock's wait is in the middle of something, and no such sleep. */
 int owner_was_woken_for(const struct path *path, const struct stretch *wait);
 
 /*

@@ -165,6 +165,25 @@ static void a_disk_wait_of_a_thread_that_was_at_work_when_the_request_came_is_th
 	scene_close(&scene);
 }
 
+static void a_lock_between_work_and_disk_makes_no_thread_idle(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 4000);
+	proxy_story(&scene, 4000, LOOP);
+	in(&scene, 900, LOOP, IDLE);
+	out(&scene, 1050, LOOP, TAILOR_TASK_SLEEPING, IDLE)->extra = TAILOR_SWITCH(TAILOR_TASK_SLEEPING, 202 + 1);
+	wakes(&scene, 1060, LOOP, HOLDER, 1060);
+	waits_for_the_disk(&scene, 1100, LOOP, 2900);
+	receives(&scene, 3000, LOOP, REQUEST);
+	departure(&scene, 4000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_BLOCKED_IO, 0);
+	assert_detail(&scene, TAILOR_CAUSE_SERVER_QUEUE, "waited for a disk");
+	scene_close(&scene);
+}
+
 static void a_disk_wait_of_a_thread_that_the_request_has_woken_is_the_requests(void **state)
 {
 	struct scene scene;
@@ -217,6 +236,7 @@ int main(void)
 		cmocka_unit_test(who_wrote_for_another_is_not_said_to_be_at_this_one_for_a_while_however_long_that_goes_on),
 		cmocka_unit_test(who_was_at_nobodys_request_when_this_one_came_is_not_proved_to_have_taken_it),
 		cmocka_unit_test(a_disk_wait_of_a_thread_that_was_at_work_when_the_request_came_is_the_servers_queue),
+		cmocka_unit_test(a_lock_between_work_and_disk_makes_no_thread_idle),
 		cmocka_unit_test(a_disk_wait_of_a_thread_that_the_request_has_woken_is_the_requests),
 		cmocka_unit_test(a_disk_wait_while_another_request_is_there_is_not_said_to_be_for_this_one),
 	};
