@@ -14,6 +14,7 @@ enum tailor_exit {
 int tailor_command_proxy(int argc, char **argv);
 int tailor_command_check(int argc, char **argv);
 int tailor_command_dump(int argc, char **argv);
+int tailor_command_export(int argc, char **argv);
 int tailor_command_load(int argc, char **argv);
 int tailor_command_doctor(int argc, char **argv);
 int tailor_command_demo(int argc, char **argv);

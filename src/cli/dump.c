@@ -2,88 +2,84 @@
 /* `tailor dump`: recorded slow requests, as text or JSON. */
 #include <argp.h>
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <tailor/store.h>
-#include <tailor/timeline_names.h>
-#include <time.h>
 
-#include "base/clock.h"
-#include "base/moment.h"
-#include "base/units.h"
 #include "cli/commands.h"
+#include "cli/dump_filter.h"
+#include "cli/dump_sums.h"
 #include "report/report.h"
 
-#define DEFAULT_PATH "./timelines"
-#define SLOWEST_MAX 100000
+enum mode {
+	MODE_TIMELINES,
+	MODE_BY_CAUSE,
+	MODE_COMPARE,
+	MODE_WHAT_IF,
+};
 
 struct options {
-	const char *path;
-	uint64_t slowest; /* 0: all */
-	uint64_t request;
-	int one_request;
-	int cause;         /* -1: any */
-	uint64_t since_ns; /* CLOCK_REALTIME, 0: any */
+	struct dump_filter filter;
+	enum mode mode;
+	enum tailor_cause without; /* of MODE_WHAT_IF */
+	const char *paths[2];
+	unsigned int path_count;
 	int json;
 };
 
 enum {
-	OPTION_SLOWEST = 256,
-	OPTION_REQUEST,
-	OPTION_CAUSE,
-	OPTION_SINCE,
-	OPTION_FORMAT,
+	OPTION_FORMAT = 256,
 	OPTION_JSON,
+	OPTION_BY_CAUSE,
+	OPTION_COMPARE,
+	OPTION_WHAT_IF,
 };
 
 static const struct argp_option option_table[] = {
-        {"slowest", OPTION_SLOWEST, "N", 0, "Only the N slowest, slowest first", 0},
-        {"request", OPTION_REQUEST, "ID", 0, "Only the request with this id (16 hexadecimal digits)", 0},
-        {"cause", OPTION_CAUSE, "CAUSE", 0, "Only those mostly caused by CAUSE (gc, response-buffered, ...)", 0},
-        {"since", OPTION_SINCE, "TIME", 0, "Only those since then: 10m, 2h, or 2026-01-31T12:00:00Z", 0},
+        {"by-cause", OPTION_BY_CAUSE, NULL, 0, "Instead: what each cause took of all slow requests", 0},
+        {"compare", OPTION_COMPARE, NULL, 0,
+         "Instead: how the second PATH differs from the first, with 95% intervals (no other choice of requests)", 0},
+        {"what-if", OPTION_WHAT_IF, "no-CAUSE", 0,
+         "Instead: an estimate of the slow requests if CAUSE had taken no time (no-gc, no-page-fault-major, ...)", 0},
         {"format", OPTION_FORMAT, "FORMAT", 0, "text (default) or json", 0},
         {"json", OPTION_JSON, NULL, 0, "The same as --format json", 0},
         {0},
 };
 
-static int parse_request(const char *text, uint64_t *ret_request)
+static void set_mode(struct argp_state *state, enum mode mode)
 {
-	if (strlen(text) != 16 || strspn(text, "0123456789abcdefABCDEF") != 16)
-		return -EINVAL;
-	*ret_request = strtoull(text, NULL, 16);
-	return 0;
+	struct options *options = state->input;
+
+	if (options->mode != MODE_TIMELINES && options->mode != mode)
+		argp_error(state, "--by-cause, --compare and --what-if exclude each other");
+	options->mode = mode;
 }
 
-static int parse_cause(const char *text)
+static void parse_what_if(struct argp_state *state, const char *argument)
 {
-	for (int cause = 0; cause < TAILOR_CAUSES; cause++) {
-		if (strcmp(text, tailor_cause_key((enum tailor_cause)cause)) == 0)
-			return cause;
+	struct options *options = state->input;
+	int cause = dump_filter_cause(strncmp(argument, "no-", 3) == 0 ? argument + 3 : argument);
+
+	if (cause < 0)
+		dump_filter_refuse_cause(state, argument);
+	options->without = (enum tailor_cause)cause;
+	set_mode(state, MODE_WHAT_IF);
+}
+
+static void check(struct argp_state *state)
+{
+	const struct options *options = state->input;
+	const struct dump_filter *filter = &options->filter;
+
+	if (options->mode != MODE_COMPARE) {
+		if (options->path_count > 1)
+			argp_error(state, "one PATH, not %u; two are for --compare", options->path_count);
+		return;
 	}
-	return -1;
-}
-
-static int parse_since(const char *text, uint64_t *ret_ns)
-{
-	uint64_t now = tailor_clock_wall_ns(), ago;
-
-	if (tailor_parse_duration(text, &ago) != 0)
-		return tailor_parse_moment(text, ret_ns);
-	*ret_ns = ago < now ? now - ago : 1;
-	return 0;
-}
-
-static void refuse_cause(struct argp_state *state, const char *text)
-{
-	char keys[1024] = "";
-	size_t used = 0;
-
-	for (int cause = 0; cause < TAILOR_CAUSES && used < sizeof(keys); cause++)
-		used += (size_t)snprintf(keys + used, sizeof(keys) - used, "%s%s", cause ? ", " : "",
-		                         tailor_cause_key((enum tailor_cause)cause));
-	argp_error(state, "there is no cause \"%s\"; causes are %s", text, keys);
+	if (options->path_count != 2)
+		argp_error(state, "--compare takes two PATHs: the store from before, and the one from after");
+	/* Chosen requests say nothing about how often or how long all of them are. */
+	if (filter->slowest || filter->one_request || filter->cause >= 0 || filter->since_ns)
+		argp_error(state, "--compare compares whole stores; leave out --slowest, --request, --cause and --since");
 }
 
 static error_t parse_option(int key, char *argument, struct argp_state *state)
@@ -91,26 +87,10 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	struct options *options = state->input;
 
 	switch (key) {
-	case OPTION_SLOWEST:
-		if (tailor_parse_number(argument, 1, SLOWEST_MAX, &options->slowest) != 0)
-			argp_error(state, "--slowest takes a number from 1 to %d, not \"%s\"", SLOWEST_MAX, argument);
-		return 0;
-	case OPTION_REQUEST:
-		if (parse_request(argument, &options->request) != 0)
-			argp_error(state, "--request takes the 16 hexadecimal digits of an id, not \"%s\"", argument);
-		options->one_request = 1;
-		return 0;
-	case OPTION_CAUSE:
-		options->cause = parse_cause(argument);
-		if (options->cause < 0)
-			refuse_cause(state, argument);
-		return 0;
-	case OPTION_SINCE:
-		if (parse_since(argument, &options->since_ns) != 0)
-			argp_error(state,
-			           "--since takes a duration like 10m or a time like 2026-01-31T12:00:00Z, not \"%s\"",
-			           argument);
-		return 0;
+	case ARGP_KEY_INIT: state->child_inputs[0] = &options->filter; return 0;
+	case OPTION_BY_CAUSE: set_mode(state, MODE_BY_CAUSE); return 0;
+	case OPTION_COMPARE: set_mode(state, MODE_COMPARE); return 0;
+	case OPTION_WHAT_IF: parse_what_if(state, argument); return 0;
 	case OPTION_FORMAT:
 		if (strcmp(argument, "text") != 0 && strcmp(argument, "json") != 0)
 			argp_error(state, "--format takes text or json, not \"%s\"", argument);
@@ -118,106 +98,31 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 		return 0;
 	case OPTION_JSON: options->json = 1; return 0;
 	case ARGP_KEY_ARG:
-		if (state->arg_num > 0)
+		if (state->arg_num > 1)
 			return ARGP_ERR_UNKNOWN;
-		options->path = argument;
+		options->paths[options->path_count++] = argument;
 		return 0;
+	case ARGP_KEY_END: check(state); return 0;
 	default: return ARGP_ERR_UNKNOWN;
 	}
 }
 
+static const struct argp_child children[] = {{&dump_filter_parser, 0, NULL, 0}, {0}};
+
 static const struct argp parser = {
         .options = option_table,
         .parser = parse_option,
-        .args_doc = "[PATH]",
+        .args_doc = "[PATH]\n--compare PATH PATH",
         .doc = "Prints recorded slow requests: where the time of each went, span by span.\v"
-               "PATH is a store of timelines (a directory, default " DEFAULT_PATH ") or one of its files.",
+               "PATH is a store of timelines (a directory, default " DUMP_DEFAULT_PATH ") or one of its files.\n\n"
+               "  tailor dump --since 10m --by-cause      what slowed requests lately\n"
+               "  tailor dump --slowest 3 --cause gc      the worst of mostly collections\n"
+               "  tailor dump --what-if no-gc             the tail without them, estimated\n"
+               "  tailor dump --compare before/ after/    what a change has changed",
+        .children = children,
 };
 
-/* Timelines that were chosen, by time; or the slowest so far, slowest first. */
-struct chosen {
-	struct tailor_timeline *timelines;
-	size_t count;
-	size_t capacity;
-};
-
-static int is_wanted(const struct options *options, const struct tailor_timeline *timeline)
-{
-	if (options->one_request && timeline->request.id != options->request)
-		return 0;
-	if (options->cause >= 0 && (int)timeline->dominant != options->cause)
-		return 0;
-	return timeline->request.wall_ns >= options->since_ns;
-}
-
-static uint64_t latency_of(const struct tailor_timeline *timeline)
-{
-	return timeline->request.end_ns - timeline->request.begin_ns;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct tailor_request *left = &((const struct tailor_timeline *)a)->request;
-	const struct tailor_request *right = &((const struct tailor_timeline *)b)->request;
-
-	if (left->wall_ns != right->wall_ns)
-		return left->wall_ns < right->wall_ns ? -1 : 1;
-	return (left->begin_ns > right->begin_ns) - (left->begin_ns < right->begin_ns);
-}
-
-static int by_latency(const void *a, const void *b)
-{
-	uint64_t left = latency_of(a), right = latency_of(b);
-
-	return left != right ? (left > right ? -1 : 1) : by_time(a, b);
-}
-
-/* Takes the timeline. With --slowest, at most twice as many as asked for are held at a time. */
-static int choose(struct chosen *chosen, const struct options *options, const struct tailor_timeline *timeline)
-{
-	if (chosen->count == chosen->capacity) {
-		size_t capacity = chosen->capacity ? chosen->capacity * 2 : 64;
-		struct tailor_timeline *more = reallocarray(chosen->timelines, capacity, sizeof(*more));
-
-		if (!more)
-			return -ENOMEM;
-		chosen->timelines = more;
-		chosen->capacity = capacity;
-	}
-	chosen->timelines[chosen->count++] = *timeline;
-	if (options->slowest && chosen->count >= 2 * options->slowest) {
-		qsort(chosen->timelines, chosen->count, sizeof(*chosen->timelines), by_latency);
-		while (chosen->count > options->slowest)
-			tailor_timeline_free(&chosen->timelines[--chosen->count]);
-	}
-	return 0;
-}
-
-/* ret_omitted: slow requests of which the store only says that there were more. */
-static int collect(struct tailor_store_reader *reader, const struct options *options, struct chosen *chosen,
-                   size_t *ret_read, uint64_t *ret_omitted)
-{
-	struct tailor_timeline timeline;
-	int got;
-
-	while ((got = tailor_store_next(reader, &timeline)) == 1) {
-		++*ret_read;
-		*ret_omitted += timeline.omitted;
-		got = is_wanted(options, &timeline) ? choose(chosen, options, &timeline) : 1;
-		if (got != 0)
-			tailor_timeline_free(&timeline);
-		if (got < 0)
-			return got;
-	}
-	if (chosen->count > 0)
-		qsort(chosen->timelines, chosen->count, sizeof(*chosen->timelines),
-		      options->slowest ? by_latency : by_time);
-	while (options->slowest && chosen->count > options->slowest)
-		tailor_timeline_free(&chosen->timelines[--chosen->count]);
-	return got;
-}
-
-static int print(const struct options *options, const struct chosen *chosen)
+static int print(const struct options *options, const struct dump_chosen *chosen)
 {
 	int error = 0;
 
@@ -234,96 +139,43 @@ static int print(const struct options *options, const struct chosen *chosen)
 	}
 	if (options->json)
 		tailor_report_json_end(stdout);
-	if (fflush(stdout) != 0 || ferror(stdout))
-		error = -EIO;
 	return error;
 }
 
-static void tell_damage(const struct tailor_store_reader *reader, const char *path)
+static int dump_timelines(const struct options *options)
 {
-	uint64_t records, bytes;
+	struct dump_chosen chosen = {.filter = &options->filter};
+	struct dump_found found;
+	int error = dump_filter_read(&options->filter, options->paths[0], dump_chosen_take, &chosen, &found);
+	int status = TAILOR_EXIT_FAILED;
 
-	tailor_store_damage(reader, &records, &bytes);
-	if (records > 0)
-		fprintf(stderr, "tailor dump: %s: skipped damaged data in %" PRIu64 " place%s\n", path, records,
-		        records == 1 ? "" : "s");
-	if (bytes > 0)
-		fprintf(stderr,
-		        "tailor dump: %s: ignored %" PRIu64 " bytes at the end of a file that are no whole record\n",
-		        path, bytes);
-}
-
-static void tell_omitted(uint64_t omitted, const char *path)
-{
-	if (omitted > 0)
-		fprintf(stderr,
-		        "tailor dump: %s: %" PRIu64 " more request%s slow and only counted: so many at once would have cost too much to "
-		        "explain, or could not be written\n",
-		        path, omitted, omitted == 1 ? " was" : "s were");
-}
-
-static int fail_to_open(const char *path, int error)
-{
-	if (error == -ENOENT)
-		fprintf(stderr,
-		        "tailor dump: %s does not exist: no slow request has been recorded yet, or the store is "
-		        "elsewhere; "
-		        "give its PATH (`timelines.path` in tailor.yaml)\n",
-		        path);
-	else if (error == -EINVAL)
-		fprintf(stderr,
-		        "tailor dump: %s is not a store of timelines; give the directory that `tailor proxy` writes\n",
-		        path);
-	else
-		fprintf(stderr, "tailor dump: cannot open %s: %s; run as the user that runs `tailor proxy`\n", path,
-		        strerror(-error));
-	return TAILOR_EXIT_FAILED;
-}
-
-static int dump(const struct options *options)
-{
-	struct tailor_store_reader *reader;
-	struct chosen chosen = {0};
-	uint64_t omitted = 0;
-	size_t read = 0;
-	int error;
-
-	error = tailor_store_reader_open(options->path, &reader);
-	if (error)
-		return fail_to_open(options->path, error);
-	error = collect(reader, options, &chosen, &read, &omitted);
-	tell_damage(reader, options->path);
-	tell_omitted(omitted, options->path);
-	tailor_store_reader_close(reader);
-	if (error < 0)
-		fprintf(stderr, "tailor dump: cannot read %s: %s\n", options->path, strerror(-error));
-	else if (chosen.count == 0 && read == 0)
-		fprintf(stderr, "tailor dump: %s is empty: no slow request has been recorded yet\n", options->path);
-	else if (chosen.count == 0 && options->one_request)
-		fprintf(stderr,
-		        "tailor dump: request %016" PRIx64 " is not among the %zu timelines in %s: the proxy was done with it within "
-		        "slow.threshold, or its timeline has been deleted since\n",
-		        options->request, read, options->path);
-	else if (chosen.count == 0)
-		fprintf(stderr,
-		        "tailor dump: none of the %zu timelines in %s matches; leave out an option to see more\n", read,
-		        options->path);
-	if (!error && (chosen.count > 0 || options->json)) {
-		error = print(options, &chosen);
-		if (error)
-			fprintf(stderr, "tailor dump: cannot write the output: %s\n", strerror(-error));
+	if (!error) {
+		dump_chosen_finish(&chosen);
+		status = dump_written(&options->filter, print(options, &chosen));
+	} else if (error == -ENODATA) {
+		/* A program that reads JSON gets some, also when there is nothing in it. */
+		if (options->json)
+			dump_written(&options->filter, print(options, &chosen));
 	}
-	for (size_t i = 0; i < chosen.count; i++)
-		tailor_timeline_free(&chosen.timelines[i]);
-	free(chosen.timelines);
-	return error || chosen.count == 0 ? TAILOR_EXIT_FAILED : TAILOR_EXIT_DONE;
+	dump_chosen_free(&chosen);
+	return status;
 }
 
 int tailor_command_dump(int argc, char **argv)
 {
-	struct options options = {.path = DEFAULT_PATH, .cause = -1};
+	struct options options = {.filter = {.command = "tailor dump", .cause = -1}};
 
 	if (argp_parse(&parser, argc, argv, 0, NULL, &options) != 0)
 		return TAILOR_EXIT_USAGE;
-	return dump(&options);
+	if (options.path_count == 0)
+		options.paths[0] = DUMP_DEFAULT_PATH;
+	switch (options.mode) {
+	case MODE_BY_CAUSE: return dump_by_cause(&options.filter, options.paths[0], options.json);
+	case MODE_COMPARE:
+		return dump_compare(&options.filter, options.paths[0], options.paths[1], options.json);
+	case MODE_WHAT_IF:
+		return dump_what_if(&options.filter, options.paths[0], options.without, options.json);
+	case MODE_TIMELINES: break;
+	}
+	return dump_timelines(&options);
 }

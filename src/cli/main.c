@@ -14,6 +14,7 @@ static const struct command {
 	{"proxy", tailor_command_proxy, "run the proxy, the tracer and the observer"},
 	{"check", tailor_command_check, "say what is wrong with a configuration, with line numbers"},
 	{"dump", tailor_command_dump, "print recorded slow requests: where the time of each went"},
+	{"export", tailor_command_export, "write recorded slow requests as a trace for ui.perfetto.dev"},
 	{"load", tailor_command_load, "load a server at a fixed rate and tell the latency that its clients see"},
 	{"doctor", tailor_command_doctor, "say what this host allows and what is missing, with the remedy"},
 	{"demo", tailor_command_demo, "all of it on two Lucene servers, on this machine"},

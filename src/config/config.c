@@ -65,7 +65,7 @@ static void take_group(struct validation *validation, const char *path, const ch
 		errno = 0;
 		number = strtoul(text, &end, 10);
 		if (!isdigit((unsigned char)text[0]) || *end || errno || number >= (gid_t)-1) {
-			complain(validation, path, "%s: this host has no group \"%s\"; name one that the servers' user is in, like elasticsearch",
+			complain(validation, path, "%s: this host has no group \"%s\"; name one that the servers' user is in (`id -Gn USER`)",
 			         path, text);
 			return;
 		}

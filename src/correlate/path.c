@@ -116,16 +116,20 @@ static void add_work(struct path *path, const struct stretch *stretch, uint64_t 
 	const struct thread_events *thread = path->cursor.thread;
 	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
 	uint64_t end = path->now_ns, at = end;
-	int alone = 1, stayed = owner_stayed(path), lately = !stayed && owner_wrote_for_other(path);
+	int alone = 1, stayed = owner_stayed(path);
+	uint64_t other_until = stayed ? 0 : owner_at_other_until(path);
 
 	span_detail(&span, "on a CPU, for this request or another that was there");
 	for (; end > low; end = at) {
 		at = low;
-		if (lately)
+		if (end <= other_until)
 			alone = 0;
 		else if (!stayed)
-			alone = traffic_alone(path->traffic, path->server_pid, path->index->window->record.request.id, low, end, &at);
+			alone = traffic_alone(path->traffic, path->server_pid, path->index->window->record.request.id, max_ns(low, other_until), end, &at);
 		path->now_ns = end;
+		/* Who was at work when the request came, and at nobody else's request, is at something that nobody asked for. */
+		if (alone && !stayed)
+			path->alone = at > path->receive_ns ? thread : NULL;
 		if (alone)
 			cover_on_cpu(path, thread, at, end, stretch->cpu);
 		else
@@ -173,10 +177,11 @@ static void add_before_receive(struct path *path, const struct stretch *stretch,
 /* Returns down to when it went: the worker may have taken the request from a queue without being woken. */
 static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	uint64_t finished_ns;
+	uint64_t finished_ns, since_ns;
 	uint64_t other = owner_finished_other(path, low, &finished_ns);
 	const struct tailor_event *served = NULL;
 	struct tailor_span span;
+	int proved;
 
 	if (path->received) {
 		add_before_receive(path, stretch, low);
@@ -194,10 +199,14 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 	span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
 	span_detail(&span, "behind request %016llx", (unsigned long long)other);
 	path->now_ns = finished_ns;
-	low = max_ns(path->receive_ns, path->floor_ns);
+	proved = path->alone == path->cursor.thread ||
+	         (path->returns_count == 1 && owner_told_receiver(path, &path->returns[0], &since_ns) && since_ns == 0);
+	/* The receiver had it first, and until when that shows. */
+	low = proved ? limit_of(path) : max_ns(path->receive_ns, path->floor_ns);
 	add_off_cpu(path, low, &span);
 	path->handed = 1;
-	path->inferred = 1;
+	if (!proved)
+		path->inferred = 1;
 	return low;
 }
 
@@ -368,6 +377,27 @@ static void add_safepoint(struct path *path, const struct stretch *stretch, uint
 		stalls_cut(path->stalls, path->spans, first, stretch->wakeup->cpu, ran.start_ns);
 }
 
+/* In the middle of what the thread was at: of the request's work, or perhaps of somebody else's. */
+static void add_disk_wait(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+	size_t first = path->spans->count;
+	char what[TAILOR_DETAIL_BYTES];
+
+	if (low >= path->now_ns)
+		return;
+	if (path->received && !owner_was_woken_for(path, stretch)) {
+		span_detail(&span, "in the socket; the thread was at work already, and waited for a disk");
+	} else {
+		wait_explain(path, stretch, low, &span);
+		memcpy(what, span.detail, sizeof(what));
+		if (!path->received && !owner_worked_alone(path, low))
+			span_detail(&span, "for this request or another: %s", what);
+	}
+	span_list_add_like(path->spans, low, path->now_ns, &span);
+	stalls_cut_wait(path->stalls, path->spans, first, stretch->wakeup);
+}
+
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */
 static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, uint64_t low)
 {
@@ -378,7 +408,11 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 	enum call_family family = call_family(wait_call(stretch));
 	int by_bytes;
 
-	if (state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_STOPPED) {
+	if (state == TAILOR_TASK_UNINTERRUPTIBLE) {
+		add_disk_wait(path, stretch, low);
+		return low;
+	}
+	if (state == TAILOR_TASK_STOPPED) {
 		add_wait(path, stretch, low);
 		return low;
 	}
@@ -453,6 +487,47 @@ static void call_it_a_lock(struct path *path, const struct path_return *wait)
 	}
 }
 
+/* Takes back what was said from a span on of threads that may not have had the request then; what stopped all threads stays. */
+static void doubt_before(struct path *path, size_t first, uint64_t since_ns)
+{
+	for (size_t i = first; i < path->spans->count; i++) {
+		struct tailor_span *span = &path->spans->spans[i];
+
+		if (span->end_ns > since_ns)
+			continue;
+		switch (span->cause) {
+		case TAILOR_CAUSE_GC:
+		case TAILOR_CAUSE_SAFEPOINT:
+		case TAILOR_CAUSE_MACHINE_STOPPED: continue;
+		default: break;
+		}
+		*span = (struct tailor_span){.start_ns = span->start_ns, .end_ns = span->end_ns, .cause = TAILOR_CAUSE_SERVER};
+		span_detail(span, "which thread had the request is not certain");
+	}
+}
+
+/*
+ * The waiting thread had given the request away before. Who ended the wait was given it by a chain of wake-ups, or was awake already
+ * and took it from a queue: then it is not known when, and until it slept the receiving thread had it.
+ */
+static void settle_idle_wait(struct path *path, const struct path_return *wait)
+{
+	uint32_t position = thread_entries_until(path->index, path->cursor.thread, wait->out_ns);
+	int stayed = owner_stayed_awake(path, wait);
+	uint64_t since_ns;
+
+	path->handed = 1;
+	if (path->alone == path->cursor.thread || owner_was_reached(path, path->cursor.thread, position))
+		return;
+	if (path->returns_count > 0 || !owner_told_receiver(path, wait, &since_ns) || (since_ns && !stayed)) {
+		path->inferred = 1;
+		return;
+	}
+	doubt_before(path, wait->first_span, since_ns);
+	if (stayed)
+		path->cursor = wait->thread;
+}
+
 /* At the start of a wait: on with the thread that ended it if it worked for the request, else with the one that waited.
  */
 static void settle_wait(struct path *path)
@@ -464,11 +539,7 @@ static void settle_wait(struct path *path)
 		return;
 	}
 	if (owner_was_idle_wait(path, &wait)) {
-		uint32_t position = thread_entries_until(path->index, path->cursor.thread, wait.out_ns);
-
-		path->handed = 1;
-		if (!owner_was_reached(path, path->cursor.thread, position))
-			path->inferred = 1;
+		settle_idle_wait(path, &wait);
 		return;
 	}
 	call_it_a_lock(path, &wait);
@@ -490,7 +561,7 @@ static void arrive_at_receive(struct path *path)
 	path->received = 1;
 	path->returns_count = 0;
 	if (path->cursor.thread != receiver) {
-		if (!owner_was_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
+		if (path->alone != path->cursor.thread && !owner_was_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
 			path->inferred = 1;
 		path->handed = 1;
 		path->cursor.thread = receiver;

@@ -51,6 +51,7 @@ struct path {
 	uint8_t received;    /* now_ns is at or before the receive */
 	uint8_t handed;      /* another thread worked on the request */
 	uint8_t inferred;    /* a link of the path is not proved by a wake-up */
+	const struct thread_events *alone; /* of the threads that worked while nobody else's request was there, the first; NULL none did */
 	uint64_t behind;     /* the request that the receiving thread was busy with before this one, 0 none */
 	uint64_t busy_from_ns;
 	uint64_t busy_until_ns;

@@ -11,8 +11,8 @@
 
 /*
  * Prints one timeline as text, UTF-8: what was asked, how long it took and why, how sure that is, then the spans in
- * order. Neighbouring spans that are shorter than 50 us and 0.5% each share one line with their sum. Errors stay in
- * ferror(out).
+ * order, those at the server indented below a line with their sum. Neighbouring spans that are shorter than 50 us and 0.5%
+ * each share one line with their sum; so do a dozen and more of less than 2.5% each. Errors stay in ferror(out).
  */
 void tailor_report_text(FILE *out, const struct tailor_timeline *timeline);
 
@@ -26,11 +26,21 @@ int tailor_report_json(FILE *out, const struct tailor_timeline *timeline, size_t
 void tailor_report_json_end(FILE *out);
 
 /*
+ * Writes the timelines, of one boot and by time, as a Perfetto trace (a stream of TracePackets; times are CLOCK_MONOTONIC,
+ * with what CLOCK_REALTIME was): tracks for client, proxy, server threads, kernel and JVM, a slice for each request and each
+ * span, and a flow for each request along them. Returns 0 or -ENOMEM; errors of writing stay in ferror(out).
+ */
+int tailor_report_perfetto(FILE *out, const struct tailor_timeline *timelines, size_t count);
+
+/*
  * Copies text so that it is safe to print: printable UTF-8 stays, anything else (control characters, broken sequences,
  * characters that turn the direction of writing) becomes \xNN. Cuts it to `columns` characters, with "..." at the end
  * when something is left out, and to `size` bytes. Returns how many columns it takes.
  */
 size_t tailor_report_printable(char *buffer, size_t size, const char *text, size_t columns);
+
+/* The server that the request was at during one of the timeline's spans: before it was moved, the one that it was moved from. */
+const char *tailor_report_server(const struct tailor_timeline *timeline, const struct tailor_span *span);
 
 /* Copies text as valid UTF-8: bytes that are not become U+FFFD. Returns buffer. */
 char *tailor_report_utf8(char *buffer, size_t size, const char *text);

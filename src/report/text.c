@@ -14,7 +14,10 @@
 #define STORY_COLUMNS (TAILOR_REPORT_COLUMNS - STORY_COLUMN)
 #define SHORT_NS 50000
 #define SHORT_SHARE 200 /* one in this many: 0.5% */
+#define SMALL_SHARE 40 /* many of less than 2.5% share a line, too */
+#define SMALL_RUN 12
 #define CAUSES_SHOWN 4
+#define INDENT 2
 
 static uint64_t latency_of(const struct tailor_timeline *timeline)
 {
@@ -139,6 +142,10 @@ static void print_completeness(FILE *out, const struct tailor_timeline *timeline
 	}
 	if (timeline->loss_count > 8)
 		fprintf(out, "  lost        events of %zu more channels or gaps\n", timeline->loss_count - 8);
+	/* Where no event was lost, none is missing from any part. */
+	if (timeline->complete < 1000 && (timeline->missing & TAILOR_MISSING_EVENTS || timeline->loss_count > 0))
+		fprintf(out, "  complete    %u of 1000 parts; in the rest a channel that it needs had losses\n",
+		        timeline->complete);
 	if (complete)
 		fputs("  complete    nothing is missing, nothing was lost\n", out);
 }
@@ -158,7 +165,8 @@ static void print_bar(FILE *out, uint64_t offset_ns, uint64_t length_ns, uint64_
 		fputs(cell >= first && cell < last ? "█" : "·", out);
 }
 
-static void print_columns(FILE *out, const struct tailor_timeline *timeline, uint64_t start_ns, uint64_t end_ns)
+static void print_columns(FILE *out, const struct tailor_timeline *timeline, uint64_t start_ns, uint64_t end_ns,
+                          unsigned int indent)
 {
 	uint64_t offset = start_ns - timeline->request.begin_ns;
 	char first[32], second[32];
@@ -166,18 +174,18 @@ static void print_columns(FILE *out, const struct tailor_timeline *timeline, uin
 	fprintf(out, "  %9s  %9s  %5.1f%%  ", duration(first, offset), duration(second, end_ns - start_ns),
 	        percent(end_ns - start_ns, latency_of(timeline)));
 	print_bar(out, offset, end_ns - start_ns, latency_of(timeline));
-	fputs("  ", out);
+	fprintf(out, "%*s", 2 + (int)indent, "");
 }
 
 /* The detail on lines of its own, broken at spaces. */
-static void print_detail(FILE *out, const char *printable)
+static void print_detail(FILE *out, const char *printable, unsigned int indent)
 {
 	const char *rest = printable;
 
 	while (*rest) {
 		size_t bytes = 0, columns = 0, space = 0;
 
-		while (rest[bytes] && columns < STORY_COLUMNS - 2) {
+		while (rest[bytes] && columns < STORY_COLUMNS - 2 - indent) {
 			if (rest[bytes] == ' ')
 				space = bytes;
 			do
@@ -187,41 +195,154 @@ static void print_detail(FILE *out, const char *printable)
 		}
 		if (rest[bytes] && rest[bytes] != ' ' && space > 0)
 			bytes = space;
-		fprintf(out, "%*s%.*s\n", STORY_COLUMN + 2, "", (int)bytes, rest);
+		fprintf(out, "%*s%.*s\n", STORY_COLUMN + 2 + (int)indent, "", (int)bytes, rest);
 		rest += bytes;
 		rest += strspn(rest, " ");
 	}
 }
 
-static void print_span(FILE *out, const struct tailor_timeline *timeline, const struct tailor_span *span)
+/* Prints one; `known` is the thread that the line above named, 0 none. */
+static void print_span(FILE *out, const struct tailor_timeline *timeline, const struct tailor_span *span, uint32_t known,
+                       unsigned int indent)
 {
 	const char *cause = tailor_cause_name(span->cause);
 	char thread[4 * TAILOR_THREAD_NAME_BYTES], detail[4 * TAILOR_DETAIL_BYTES], number[32] = "";
-	size_t used = strlen(cause), width;
+	size_t used = strlen(cause), width, columns = STORY_COLUMNS - indent;
 
-	print_columns(out, timeline, span->start_ns, span->end_ns);
+	print_columns(out, timeline, span->start_ns, span->end_ns, indent);
 	fputs(cause, out);
 	if (span->tid)
 		snprintf(number, sizeof(number), "%s%u", span->thread[0] ? " " : "thread ", span->tid);
-	if (span->thread[0] || span->tid) {
+	/* No kernel gives such numbers, but a damaged store may. */
+	if (used + 2 + strlen(number) > columns)
+		number[0] = '\0';
+	if ((span->thread[0] || number[0]) && (span->tid == 0 || span->tid != known)) {
 		used += 2 + strlen(number);
-		used += tailor_report_printable(thread, sizeof(thread), span->thread, STORY_COLUMNS - used);
+		used += tailor_report_printable(thread, sizeof(thread), span->thread, columns - used);
 		fprintf(out, ", %s%s", thread, number);
 	}
 	/* Beside the cause where there is room, else below it. */
 	width = tailor_report_printable(detail, sizeof(detail), span->detail, sizeof(detail));
-	if (width > 0 && used + 3 + width <= STORY_COLUMNS)
+	if (width > 0 && used + 3 + width <= columns)
 		fprintf(out, " (%s)", detail);
 	fputc('\n', out);
-	if (used + 3 + width > STORY_COLUMNS)
-		print_detail(out, detail);
+	if (used + 3 + width > columns)
+		print_detail(out, detail, indent);
 }
 
-static int is_short(const struct tailor_timeline *timeline, const struct tailor_span *span)
+/* Whether the span's time passed at the server. */
+static int is_at_server(const struct tailor_span *span)
+{
+	switch (span->cause) {
+	case TAILOR_CAUSE_PROXY:
+	case TAILOR_CAUSE_PROXY_RUN_QUEUE:
+	case TAILOR_CAUSE_PROXY_STOPPED:
+	case TAILOR_CAUSE_CONNECTION_WAIT:
+	case TAILOR_CAUSE_LIMIT_WAIT:
+	case TAILOR_CAUSE_REQUEST_TRANSIT:
+	case TAILOR_CAUSE_RESPONSE_TRANSIT:
+	case TAILOR_CAUSE_RESPONSE_BUFFERED:
+	case TAILOR_CAUSE_RETRANSMISSION:
+	case TAILOR_CAUSE_FAILOVER_WAIT:
+	case TAILOR_CAUSE_SLOW_CLIENT: return 0;
+	case TAILOR_CAUSE_UNEXPLAINED:
+	case TAILOR_CAUSE_MACHINE_STOPPED: return span->tid != 0;
+	default: return 1;
+	}
+}
+
+static int is_below(const struct tailor_timeline *timeline, const struct tailor_span *span, uint64_t ns, uint64_t part)
 {
 	uint64_t length = span->end_ns - span->start_ns;
 
-	return length < SHORT_NS && length < latency_of(timeline) / SHORT_SHARE;
+	return (ns == 0 || length < ns) && length < latency_of(timeline) / part;
+}
+
+/* Where the spans end that share a line, from the one at `i` on: two that are short, or many that are small. */
+static size_t end_of_fold(const struct tailor_timeline *timeline, size_t i, size_t end)
+{
+	size_t brief = i, small = i;
+
+	while (brief < end && is_below(timeline, &timeline->spans[brief], SHORT_NS, SHORT_SHARE))
+		brief++;
+	while (small < end && is_below(timeline, &timeline->spans[small], 0, SMALL_SHARE))
+		small++;
+	if (small - i >= SMALL_RUN)
+		return small;
+	return brief - i >= 2 ? brief : i + 1;
+}
+
+/* "(40 spans: on CPU 3.20 ms, preempted 1.10 ms)": the causes with the most time, as many as there is room for. */
+static void print_fold(FILE *out, const struct tailor_timeline *timeline, size_t from, size_t to, unsigned int indent)
+{
+	uint64_t sums[TAILOR_CAUSES] = {0};
+	char item[80], buffer[32];
+	size_t used;
+	int briefly = 1, shown = 0;
+
+	for (size_t i = from; i < to; i++) {
+		sums[timeline->spans[i].cause] += timeline->spans[i].end_ns - timeline->spans[i].start_ns;
+		briefly &= is_below(timeline, &timeline->spans[i], SHORT_NS, SHORT_SHARE);
+	}
+	print_columns(out, timeline, timeline->spans[from].start_ns, timeline->spans[to - 1].end_ns, indent);
+	used = (size_t)fprintf(out, "(%zu %sspans", to - from, briefly ? "shorter " : "");
+	for (; shown < 3; shown++) {
+		int best = 0;
+
+		for (int cause = 1; cause < TAILOR_CAUSES; cause++)
+			best = sums[cause] > sums[best] ? cause : best;
+		snprintf(item, sizeof(item), "%s %s %s", shown ? "," : ":", tailor_cause_name((enum tailor_cause)best),
+		         duration(buffer, sums[best]));
+		if (briefly || sums[best] == 0 || used + strlen(item) + 1 > STORY_COLUMNS - indent)
+			break;
+		used += (size_t)fprintf(out, "%s", item);
+		sums[best] = 0;
+	}
+	fputs(")\n", out);
+}
+
+/* The spans from `from` up to `to`; a thread is named once, where it begins. */
+static void print_spans(FILE *out, const struct tailor_timeline *timeline, size_t from, size_t to, unsigned int indent)
+{
+	uint32_t known = 0;
+
+	for (size_t i = from, next; i < to; i = next) {
+		next = end_of_fold(timeline, i, to);
+		if (next - i > 1) {
+			print_fold(out, timeline, i, next, indent);
+			continue;
+		}
+		print_span(out, timeline, &timeline->spans[i], known, indent);
+		known = timeline->spans[i].tid;
+	}
+}
+
+/* What happened at the server, below a line that sums it up: the spans from `from` up to `to`. */
+static void print_server(FILE *out, const struct tailor_timeline *timeline, size_t from, size_t to)
+{
+	char server[4 * TAILOR_SERVER_NAME_BYTES];
+
+	tailor_report_printable(server, sizeof(server), tailor_report_server(timeline, &timeline->spans[from]), 24);
+	print_columns(out, timeline, timeline->spans[from].start_ns, timeline->spans[to - 1].end_ns, 0);
+	fprintf(out, "at %s%s:\n", server[0] ? "server " : "the server", server);
+	print_spans(out, timeline, from, to, INDENT);
+}
+
+/* Where the part ends that begins with span `i`: at the server or not. What nobody knows in the midst of the server's is in it. */
+static size_t end_of_part(const struct tailor_timeline *timeline, size_t i)
+{
+	int there = is_at_server(&timeline->spans[i]);
+	size_t end = i + 1;
+
+	for (size_t next = end; next < timeline->span_count; next++) {
+		enum tailor_cause cause = timeline->spans[next].cause;
+
+		if (is_at_server(&timeline->spans[next]) == there)
+			end = next + 1;
+		else if (!there || (cause != TAILOR_CAUSE_UNEXPLAINED && cause != TAILOR_CAUSE_MACHINE_STOPPED))
+			break;
+	}
+	return end;
 }
 
 void tailor_report_text(FILE *out, const struct tailor_timeline *timeline)
@@ -234,15 +355,12 @@ void tailor_report_text(FILE *out, const struct tailor_timeline *timeline)
 	print_completeness(out, timeline);
 	fputs("\n     offset   duration   share\n", out);
 	for (size_t i = 0, next; i < timeline->span_count; i = next) {
-		for (next = i; next < timeline->span_count && is_short(timeline, &timeline->spans[next]); next++)
-			;
-		if (next - i < 2) {
-			print_span(out, timeline, &timeline->spans[i]);
-			next = i + 1;
-			continue;
-		}
-		print_columns(out, timeline, timeline->spans[i].start_ns, timeline->spans[next - 1].end_ns);
-		fprintf(out, "(%zu shorter spans)\n", next - i);
+		next = end_of_part(timeline, i);
+		/* A part with one line needs none above it. */
+		if (is_at_server(&timeline->spans[i]) && end_of_fold(timeline, i, next) < next)
+			print_server(out, timeline, i, next);
+		else
+			print_spans(out, timeline, i, next, 0);
 	}
 	fprintf(out, "  %9s  %9s  100.0%%\n", "total", duration(buffer, latency_of(timeline)));
 }

@@ -50,6 +50,32 @@ static void check_json(const struct tailor_timeline *timeline)
 	free(text);
 }
 
+/* A trace is whole packets, each behind its tag and its length. */
+static void check_trace(const struct tailor_timeline *timeline)
+{
+	char *text = NULL;
+	size_t size, at = 0;
+	FILE *out = open_memstream(&text, &size);
+
+	require(out);
+	require(tailor_report_perfetto(out, timeline, 1) == 0);
+	require(fclose(out) == 0 && size > 0);
+	while (at < size) {
+		size_t length = 0;
+
+		require(text[at++] == 0x0a);
+		for (unsigned int shift = 0;; shift += 7) {
+			require(at < size && shift < 35);
+			length |= (size_t)(text[at] & 0x7f) << shift;
+			if (!(text[at++] & 0x80))
+				break;
+		}
+		require(length <= size - at);
+		at += length;
+	}
+	free(text);
+}
+
 /* The bytes of what was read are right, whatever was read: written and read again they are the same. */
 static void check_written_again(const struct tailor_timeline *timeline)
 {
@@ -82,6 +108,7 @@ static void read_image(const uint8_t *data, size_t size)
 		require(tailor_timeline_check(&timeline));
 		check_text(&timeline);
 		check_json(&timeline);
+		check_trace(&timeline);
 		check_written_again(&timeline);
 		tailor_timeline_free(&timeline);
 	}

@@ -3,46 +3,12 @@
 """`tailor dump` from the outside: exit codes, one-line errors with a remedy, text and JSON of a store that is read."""
 import json
 import os
-import struct
 import subprocess
 import tempfile
 
+from stored import timeline, write
+
 TAILOR = os.environ["TAILOR"]
-
-
-def crc32c(data):
-    crc = 0xFFFFFFFF
-    for byte in data:
-        crc ^= byte
-        for _ in range(8):
-            crc = (crc >> 1) ^ (0x82F63B78 if crc & 1 else 0)
-    return crc ^ 0xFFFFFFFF
-
-
-def varint(value):
-    out = b""
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
-
-
-def number(field, value):
-    return varint(field << 3) + varint(value)
-
-
-def data(field, value):
-    return varint(field << 3 | 2) + varint(len(value)) + value
-
-
-def timeline(identity, latency_ns, cause, wall_ns):
-    """A record as the format's description has it, made without the program's own writer."""
-    request = varint(1 << 3 | 1) + struct.pack("<Q", identity) + number(2, 1000) + number(3, latency_ns)
-    request += number(4, wall_ns) + number(5, 200) + data(10, b"GET /search?q=\x1b[31mred") + data(11, b"a")
-    span = number(1, 0) + number(2, latency_ns) + number(3, cause) + data(6, b"worker")
-    message = data(1, request) + number(3, cause) + number(4, latency_ns) + data(8, span)
-    length = struct.pack("<I", len(message))
-    return length + struct.pack("<I", crc32c(length + message)) + message
 
 
 def dump(*arguments, code=0):
@@ -65,18 +31,25 @@ with tempfile.TemporaryDirectory() as base:
     _, error = dump(store, code=1)
     one_line(error, "no slow request has been recorded yet")
 
+    for mode in ([], ["--by-cause"], ["--what-if", "no-gc"]):
+        nothing = json.loads(dump(store, "--json", *mode, code=1)[0])
+        assert not any(nothing.get(key) for key in ("timelines", "causes", "slow_requests", "held_up")), nothing
+    with open(os.path.join(store, "00000000000000000001.tailor"), "wb") as out:
+        out.write(b"TAILORTL\x63\0\0\0\0\0\0\0")  # version 99
+    _, error = dump(store, code=1)
+    assert "can be read" in error and "newer version" in error and "recorded yet" not in error, error
+    os.remove(os.path.join(store, "00000000000000000001.tailor"))
+
     letter = os.path.join(base, "letter.txt")
     with open(letter, "w") as out:
         out.write("Dear all, this is no timeline at all")
     _, error = dump(letter, code=1)
     one_line(error, "is not a store of timelines")
 
-    segment = os.path.join(store, "00000000000000000001.tailor")
-    records = [timeline(0xA1, 5_000_000, 13, 1_769_860_800_000_000_000),
-               timeline(0xB2, 44_000_000, 19, 1_769_860_900_000_000_000),
-               timeline(0xC3, 9_000_000, 13, 1_769_860_700_000_000_000)]
-    with open(segment, "wb") as out:
-        out.write(b"TAILORTL" + struct.pack("<II", 1, 0) + b"".join(records))
+    records = [timeline(0xA1, [(13, 5_000_000)], 1_769_860_800_000_000_000),
+               timeline(0xB2, [(19, 44_000_000)], 1_769_860_900_000_000_000),
+               timeline(0xC3, [(13, 9_000_000)], 1_769_860_700_000_000_000)]
+    segment = write(store, records)
 
     def ids(*arguments):
         found = json.loads(dump(store, "--json", *arguments)[0])["timelines"]
@@ -92,6 +65,12 @@ with tempfile.TemporaryDirectory() as base:
     assert entry["spans"] == [{"offset_ns": 0, "duration_ns": 44_000_000, "cause": "response-buffered",
                                "cause_name": "response buffered by TCP", "pid": 0, "tid": 0, "thread": "worker",
                                "detail": ""}]
+
+    for mode in ([], ["--json"], ["--by-cause"], ["--what-if", "no-gc"], ["--compare", store]):
+        with open("/dev/full", "wb") as full:
+            done = subprocess.run([TAILOR, "dump", *mode, store], stdout=full, stderr=subprocess.PIPE, text=True, timeout=30)
+        assert done.returncode == 1, done
+        one_line(done.stderr, "cannot write the output: No space left on device")
 
     text, error = dump(store)
     assert text.count("request 00000000000000") == 3 and error == ""
@@ -126,4 +105,80 @@ with tempfile.TemporaryDirectory() as base:
     text, error = dump(store)
     assert text.count("request 00000000000000") == 2
     assert "skipped damaged data in 1 place" in error and "ignored 8 bytes" in error
+
+GC, QUEUE, ON_CPU = 13, 5, 7
+START = 1_769_860_800_000_000_000
+
+with tempfile.TemporaryDirectory() as base:
+    # Sums: 40 ms of collection in one request, which another waited behind; an ordinary one apart; three only counted.
+    store = os.path.join(base, "sums")
+    write(store, [
+        timeline(0xA, [(ON_CPU, 2_000_000, 7, b"w", b""), (GC, 40_000_000, 7, b"w", b"")], START, begin_ns=1_000),
+        timeline(0xB, [(QUEUE, 30_000_000, 7, b"w", b"behind request 000000000000000a"), (ON_CPU, 1_000_000, 7, b"w", b"")],
+                 START, begin_ns=20_000_000, omitted=3),
+        timeline(0xC, [(ON_CPU, 6_000_000, 7, b"w", b"")], START, begin_ns=60_000_000),
+        timeline(0xD, [(GC, 500_000)], START, baseline=True),
+    ])
+    sums = json.loads(dump(store, "--by-cause", "--json")[0])
+    assert (sums["slow_requests"], sums["ordinary_requests"], sums["omitted"], sums["left_out"]) == (3, 1, 3, 0), sums
+    assert [entry["cause"] for entry in sums["causes"]] == ["gc", "server-queue", "on-cpu"]
+    gc, _, cpu = sums["causes"]
+    assert sum(entry["total_ns"] for entry in sums["causes"]) == sums["total_ns"] == 79_000_000
+    assert abs(sum(entry["share"] for entry in sums["causes"]) - 1) < 1e-9
+    assert (gc["dominant_in"], gc["seen_in"], gc["total_ns"], gc["worst"]) == (1, 1, 40_000_000, "000000000000000a")
+    assert (cpu["dominant_in"], cpu["seen_in"], cpu["median_ns"], cpu["max_ns"]) == (1, 3, 2_000_000, 6_000_000)
+    assert cpu["worst"] == "000000000000000c"
+    left = json.loads(dump(store, "--by-cause", "--json", "--cause", "gc")[0])
+    assert (left["slow_requests"], left["left_out"]) == (1, 2), left
+    text, error = dump(store, "--by-cause", "--slowest", "2")
+    assert "garbage collection" in text and "2 timelines cut out by options" in text and "3 more" in error, text
+    assert all(len(line) <= 100 for line in text.splitlines())
+
+    # Of the 30 ms in the queue, 22.001 ms lie in the collection of the request ahead (2.001..42.001 ms, waiting from 20 ms on).
+    what_if = json.loads(dump(store, "--what-if", "no-gc", "--json")[0])
+    assert what_if["estimate"] is True and what_if["own_ns"] == 40_000_000 and what_if["behind_ns"] == 22_001_000, what_if
+    assert what_if["measured_ns"] == {"p50": 31_000_000, "p90": 42_000_000, "p99": 42_000_000, "max": 42_000_000}
+    assert what_if["estimated_ns"] == {"p50": 6_000_000, "p90": 8_999_000, "p99": 8_999_000, "max": 8_999_000}
+    assert (what_if["affected"], what_if["faster_than_that"], what_if["fastest_slow_ns"]) == (2, 1, 6_000_000)
+    # The one ahead counts also where the options leave it out.
+    assert json.loads(dump(store, "--what-if", "gc", "--json", "--cause", "server-queue")[0])["behind_ns"] == 22_001_000
+    text = dump(store, "--what-if", "no-gc")[0]
+    assert all(line.startswith("estimate:") and len(line) <= 100 for line in text.splitlines()), text
+    assert "Why it is one" in text
+
+    # Half a minute each: collections of 30 ms, then of 5 ms; the rest is the same.
+    def half_minute(name, gc_ns):
+        records = []
+        for second in range(30):
+            for i in range(8):
+                spans = [(ON_CPU, 6_000_000 + 10_000 * ((second * 7 + i * 3) % 11))]
+                if i < 4:
+                    spans.append((GC, gc_ns + 1000 * second))
+                records.append(timeline(second << 8 | i | 1 << 20, spans, START + second * 10**9 + i * 10**8))
+        path = os.path.join(base, name)
+        write(path, records)
+        return path
+
+    before, after = half_minute("before", 30_000_000), half_minute("after", 5_000_000)
+
+    def differences(a, b):
+        return {(entry["measure"], entry.get("quantile") or entry.get("cause")): entry
+                for entry in json.loads(dump("--compare", "--json", a, b)[0])["differences"]}
+
+    found = differences(before, after)
+    collections = found["cause-time", "gc"]
+    assert collections["verdict"] == "less" and collections["low"] <= -12_500_000 <= collections["high"] < 0, collections
+    assert found["slow-latency", 0.9]["verdict"] == "less"
+    assert found["slow-latency", 0.99]["verdict"] == "too few" and found["slow-latency", 0.99]["low"] is None
+    assert found["cause-time", "on-cpu"]["verdict"] == "no difference shown", found["cause-time", "on-cpu"]
+    assert found["slow-per-second", None]["verdict"] == "no difference shown"
+    assert found["slow-per-second", None]["a"] == 8.0
+    assert found == differences(before, after)  # the seed is fixed
+    assert all(entry["verdict"] in ("no difference shown", "too few") for entry in differences(before, before).values())
+    assert all(entry["verdict"] == "too few" for entry in differences(before, store).values())
+    text = dump("--compare", before, after)[0]
+    assert "access log" in text and all(len(line) <= 100 for line in text.splitlines()), text
+    for wrong in (["--compare"], ["--compare", before], ["--compare", before, after, "--slowest", "3"],
+                  ["--compare", "--by-cause", before, after], ["--what-if", "no-luck"], ["--what-if", "no-gc", "--by-cause"]):
+        dump(*wrong, code=2)
 print("ok")

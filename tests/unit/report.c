@@ -45,6 +45,7 @@ static struct tailor_timeline example(void)
 	        .dominant = TAILOR_CAUSE_SERVER_QUEUE,
 	        .dominant_ns = 43800000,
 	        .join = TAILOR_JOIN_CONFIRMED,
+	        .complete = 930,
 	        .missing = TAILOR_MISSING_KERNEL | TAILOR_MISSING_EVENTS,
 	        .spans = spans,
 	        .span_count = 7,
@@ -53,7 +54,8 @@ static struct tailor_timeline example(void)
 	};
 }
 
-static char *text_of(const struct tailor_timeline *timeline)
+/* Not inlined: gcc 12 then takes the text for a pointer to this function's variable. */
+__attribute__((noinline)) static char *text_of(const struct tailor_timeline *timeline)
 {
 	char *text = NULL;
 	size_t length;
@@ -101,7 +103,8 @@ static void the_text_says_what_a_person_must_know(void **state)
 	        "missing     kernel events",
 	        "missing     some events",
 	        "lost        12 events of cpu0",
-	        "(3 shorter spans)",
+	        "complete    930 of 1000 parts",
+	        "(2 shorter spans)",
 	        "evil\\x1b[31",
 	};
 	struct tailor_timeline timeline = example();
@@ -112,6 +115,77 @@ static void the_text_says_what_a_person_must_know(void **state)
 		if (!strstr(text, parts[i]))
 			fail_msg("\"%s\" is not in\n%s", parts[i], text);
 	}
+	free(text);
+}
+
+/* 100 ms: proxy, then at the server a long wait, 40 small spans on and off the CPU with one unexplained, proxy. */
+static void the_servers_part_stands_indented_and_a_long_run_of_small_spans_is_folded(void **state)
+{
+	static struct tailor_span many[43];
+	struct tailor_timeline timeline = example();
+	uint64_t now = 1000000;
+	char *text;
+
+	(void)state;
+	for (size_t i = 0; i < 43; i++) {
+		uint64_t length = i == 0 || i == 42 ? 5000000 : i == 1 ? 50000000 : 1000000;
+
+		many[i] = (struct tailor_span){.start_ns = now, .end_ns = now + length, .tid = i == 21 ? 0 : 77};
+		many[i].cause = i == 0 || i == 42 ? TAILOR_CAUSE_PROXY
+		                : i == 1          ? TAILOR_CAUSE_GC
+		                : i == 21         ? TAILOR_CAUSE_UNEXPLAINED
+		                : i % 2           ? TAILOR_CAUSE_ON_CPU
+		                                  : TAILOR_CAUSE_PREEMPTED;
+		now += length;
+	}
+	timeline.request.end_ns = now;
+	timeline.spans = many;
+	timeline.span_count = 43;
+	text = text_of(&timeline);
+	if (!strstr(text, "  at server b:\n") || !strstr(text, "    garbage collection, thread 77\n") ||
+	    !strstr(text, "    (40 spans: preempted 20.0 ms, on CPU 19.0 ms)") || !strstr(text, "90.0 ms   90.0%"))
+		fail_msg("%s", text);
+	/* The proxy's last span is not the server's. */
+	assert_true(strstr(text, "·█  proxy, thread 77\n") != NULL);
+	free(text);
+}
+
+static void what_passed_before_a_move_was_at_the_server_that_was_left(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char *text, *before, *moved, *after;
+
+	(void)state;
+	/* At a: 10 and 5 us; moved at 100 us; at b: 43.8 ms and 50 us. */
+	spans[0].cause = TAILOR_CAUSE_ON_CPU;
+	spans[1].cause = TAILOR_CAUSE_PREEMPTED;
+	spans[2].cause = TAILOR_CAUSE_ON_CPU;
+	spans[2].end_ns = spans[3].start_ns = 1090000; /* too long to be folded */
+	spans[5].cause = TAILOR_CAUSE_ON_CPU;
+	spans[4].end_ns = spans[5].start_ns = 40000000;
+	text = text_of(&timeline);
+	before = strstr(text, "  at server a:\n");
+	moved = before ? strstr(before, "  failover wait, a\n") : NULL;
+	after = moved ? strstr(moved, "  at server b:\n") : NULL;
+	if (!after)
+		fail_msg("%s", text);
+	assert_string_equal(tailor_report_server(&timeline, &spans[0]), "a");
+	assert_string_equal(tailor_report_server(&timeline, &spans[4]), "b");
+	free(text);
+}
+
+static void without_loss_there_is_no_word_of_parts(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char *text;
+
+	(void)state;
+	timeline.missing = 0;
+	timeline.loss_count = 0;
+	timeline.complete = 0; /* a store that is older than the number */
+	text = text_of(&timeline);
+	assert_null(strstr(text, "of 1000"));
+	assert_non_null(strstr(text, "nothing is missing"));
 	free(text);
 }
 
@@ -188,6 +262,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(the_text_fits_100_columns_and_holds_no_control_characters),
 	        cmocka_unit_test(the_text_says_what_a_person_must_know),
+	        cmocka_unit_test(the_servers_part_stands_indented_and_a_long_run_of_small_spans_is_folded),
+	        cmocka_unit_test(what_passed_before_a_move_was_at_the_server_that_was_left),
+	        cmocka_unit_test(without_loss_there_is_no_word_of_parts),
 	        cmocka_unit_test(a_timeline_that_contradicts_itself_is_printed_without_harm),
 	        cmocka_unit_test(json_is_valid_also_for_hostile_texts_and_has_all_spans),
 	        cmocka_unit_test(printable_text_is_cut_at_whole_characters),

@@ -80,7 +80,7 @@ class SmallWindow(Plant):
     def plant(self, stage):
         connection = Connection(stage.proxy.port, 8 << 10)
         connection.pace_ns = 1_000_000
-        request = stage.send(f"/big?kib={6 << 10}", connection)
+        request = stage.send(f"/big?kib={12 << 10}", connection)
         stage.run(10)
         stage.traffic.finish()
         connection.close()
