@@ -57,11 +57,13 @@ static uint32_t limited_us(uint64_t counted_us, uint64_t waited_us, bool from_th
 	return counted_us < UINT32_MAX ? (uint32_t)counted_us : UINT32_MAX;
 }
 
-/* What TCP counted in a stretch of so long, at least: a moment may count as a tick. */
-static uint32_t counted_us(uint64_t from_us, uint64_t to_us, uint64_t all_us)
+/* What TCP counted in a stretch of so long, at least: a moment may count as a tick. In its waits it was known_us. */
+static uint32_t counted_us(uint64_t known_us, uint64_t from_us, uint64_t to_us, uint64_t all_us)
 {
 	uint64_t us = to_us > from_us + TICK_US ? to_us - from_us - TICK_US : 0;
 
+	if (us < known_us)
+		us = known_us;
 	if (us > all_us)
 		us = all_us;
 	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
@@ -72,16 +74,14 @@ static void tell(struct worker *worker, struct client *client)
 {
 	const struct client_waits waits = client->waits;
 	uint64_t all_us = (waits.until_ns - waits.since_ns) / TAILOR_NS_PER_US, sum_us = waits.sum_ns / TAILOR_NS_PER_US;
-	uint32_t window_us = waits.window_us, buffer_us = waits.buffer_us;
+	uint32_t window_us, buffer_us;
 	uint64_t arg[3];
 
 	client->waits.count = 0;
 	if (waits.sum_ns < TAILOR_PROXY_CLIENT_WAIT_NS || client->exchange.id == 0)
 		return;
-	if (waits.count > 1) {
-		window_us = counted_us(waits.first_window_us, waits.last_window_us, all_us);
-		buffer_us = counted_us(waits.first_buffer_us, waits.last_buffer_us, all_us - window_us);
-	}
+	window_us = counted_us(waits.window_us, waits.first_window_us, waits.last_window_us, all_us);
+	buffer_us = counted_us(waits.buffer_us, waits.first_buffer_us, waits.last_buffer_us, all_us - window_us);
 	arg[0] = waits.since_ns;
 	arg[1] = waits.bytes;
 	arg[2] = TAILOR_CLIENT_WAIT(window_us, buffer_us);
@@ -96,7 +96,7 @@ static bool is_near(uint64_t from_ns, uint64_t from_us, uint64_t to_ns, uint64_t
 {
 	uint64_t all_us = (to_ns - from_ns) / TAILOR_NS_PER_US;
 
-	return to_ns - from_ns <= APART_NS || 2 * (uint64_t)counted_us(from_us, to_us, all_us) >= all_us;
+	return to_ns - from_ns <= APART_NS || 2 * (uint64_t)counted_us(0, from_us, to_us, all_us) >= all_us;
 }
 
 /* The first wait of a connection's first response: TCP has counted since its beginning. */
@@ -124,8 +124,8 @@ static void add(struct client *client, const struct client_wait *wait, uint64_t 
 	waits->sum_ns += now_ns - wait->since_ns;
 	if (wait->bytes > waits->bytes)
 		waits->bytes = wait->bytes;
-	waits->window_us = window_us;
-	waits->buffer_us = buffer_us;
+	waits->window_us += window_us;
+	waits->buffer_us += buffer_us;
 	/* As of now: nobody asks again at the end of a short wait. */
 	waits->last_window_us = wait->window_us + window_us;
 	waits->last_buffer_us = wait->buffer_us + buffer_us;

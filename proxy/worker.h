@@ -206,7 +206,7 @@ struct client_waits {
 	uint64_t since_ns, until_ns;
 	uint64_t sum_ns;
 	uint64_t bytes;                 /* the most that waited */
-	uint32_t window_us, buffer_us;  /* of the last one */
+	uint64_t window_us, buffer_us;  /* of each one, in sum */
 	uint64_t first_window_us, first_buffer_us, last_window_us, last_buffer_us; /* TCP's counters at since_ns and until_ns */
 };
 

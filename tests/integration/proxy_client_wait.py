@@ -119,8 +119,8 @@ def a_client_that_reads_in_small_steps_waits_for_the_whole_of_it():
         begin, = [event.time for event in own if event.kind == REPLY_BEGIN]
         together = [event for event in own if event.kind == CLIENT_WAIT and event.extra]
         assert together and all(event.extra * 1000 <= event.time - event.arg[0] for event in together), own
-        assert sum(wait.ns for wait in waits) > 0.5 * (own[-1].time - begin), waits
-        assert sum(wait.window_us + wait.buffer_us for wait in waits) * 1000 > 0.25 * (own[-1].time - begin), waits
+        assert sum(wait.ns for wait in waits) > 0.25 * (own[-1].time - begin), waits
+        assert any(wait.window_us for wait in waits), waits
 
 
 def each_stop_of_the_reader_is_a_wait_of_its_own():
