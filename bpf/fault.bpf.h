@@ -39,11 +39,15 @@ struct {
 	__type(value, struct faults);
 } faults __weak SEC(".maps");
 
-/* The fault in which a thread lost its CPU, for the case that it does so again in the same one. */
+/*
+ * The fault in which a thread lost its CPU, for the case that it does so again in the same one; by thread id. Not a task's storage: making
+ * one allocates memory, and before Linux 6.4 by kmalloc(), which may wake kswapd and so take the lock of the very run queue that the
+ * scheduler holds around sched_switch.
+ */
 struct {
-	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 1024);
+	__type(key, uint32_t);
 	__type(value, struct fault);
 } left_in_fault __weak SEC(".maps");
 
@@ -119,11 +123,12 @@ static __always_inline void faults_switched_out(struct task_struct *task, uint32
 {
 	bool sleeps = state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_SLEEPING;
 	struct faults *faults = faults_here();
+	uint32_t tid = task->pid;
 	struct fault *left, last;
 
 	if (!faults)
 		return;
-	if (faults->count && faults->tid == (uint32_t)task->pid) {
+	if (faults->count && faults->tid == tid) {
 		bool in_fault = faults->mark_ns && interrupted_at(task) == faults->last.ip;
 
 		last = faults->last;
@@ -135,16 +140,14 @@ static __always_inline void faults_switched_out(struct task_struct *task, uint32
 			faults_emit(faults, task, pid, role);
 		if (!in_fault)
 			return;
-		left = bpf_task_storage_get(&left_in_fault, task, NULL, BPF_LOCAL_STORAGE_GET_F_CREATE);
-		if (left)
-			*left = last;
+		bpf_map_update_elem(&left_in_fault, &tid, &last, BPF_ANY);
 		if (sleeps)
 			emit_sleeping_fault(&last, task, pid, role, time_ns);
 		return;
 	}
 	if (!sleeps || !interrupted_at(task))
 		return;
-	left = bpf_task_storage_get(&left_in_fault, task, NULL, 0);
+	left = bpf_map_lookup_elem(&left_in_fault, &tid);
 	if (left && interrupted_at(task) == left->ip)
 		emit_sleeping_fault(left, task, pid, role, time_ns);
 }

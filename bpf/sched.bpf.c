@@ -30,6 +30,13 @@ static __always_inline uint32_t fold_state(unsigned int state)
 	return TAILOR_TASK_OTHER;
 }
 
+/* For sched_waking, which comes before the task's state is changed. */
+static __always_inline uint32_t describe_waking(const struct task_struct *woken)
+{
+	return (wakes_without_quota(woken) ? TAILOR_WAKEUP_THROTTLED : 0) |
+	       (fold_state(woken->__state) == TAILOR_TASK_STOPPED ? TAILOR_WAKEUP_STOPPED : 0);
+}
+
 /* Fills arg[0..2] with another task and its name. */
 static __always_inline void describe_other(struct tailor_event *event, const struct task_struct *task)
 {
@@ -49,7 +56,7 @@ static __always_inline void emit_wakeup(const void *context, struct task_struct 
 	if (!event)
 		return;
 	event->time_ns = bpf_ktime_get_ns();
-	event->extra = wakes_without_quota(woken) ? TAILOR_WAKEUP_THROTTLED : 0;
+	event->extra = describe_waking(woken);
 	event->request = request;
 	event->pid = tgid;
 	event->tid = woken->pid;

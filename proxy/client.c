@@ -7,6 +7,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "proxy/addresses.h"
@@ -91,6 +92,8 @@ void client_accepted(struct worker *worker, int fd)
 	client->counted = false;
 	client->beyond = false;
 	client->wait.since_ns = 0;
+	client->waits = (struct client_waits){.from_zero = true};
+	client->ended_ns = 0;
 	exchange_clear(&client->exchange);
 	learn_peer(client);
 	if (__atomic_fetch_add(&worker->shared->clients, 1, __ATOMIC_RELAXED) >= worker->options->connections_max) {
@@ -219,11 +222,26 @@ static void note_early_bytes(struct client *client, uint64_t read_ns)
 		client->early_ns = read_ns;
 }
 
+/* By when what was read just now was there, as TCP says: it counts in ticks. 0: not known. */
+static uint64_t there_ns(const struct client *client, uint64_t now_ns)
+{
+	struct tcp_info info = {0};
+	socklen_t length = sizeof(info);
+	struct timespec tick;
+	uint64_t age_ns;
+
+	if (getsockopt(client->connection.fd, IPPROTO_TCP, TCP_INFO, &info, &length) < 0 ||
+	    clock_getres(CLOCK_MONOTONIC_COARSE, &tick) < 0)
+		return 0;
+	age_ns = info.tcpi_last_data_recv * TAILOR_NS_PER_MS;
+	return age_ns > (uint64_t)tick.tv_nsec ? now_ns - (age_ns - (uint64_t)tick.tv_nsec) : 0;
+}
+
 /* `early_ns`: when its first byte was read, 0: just now. */
 static void begin_request(struct worker *worker, struct client *client, uint64_t early_ns)
 {
 	uint64_t now_ns = early_ns ? 0 : tailor_clock_ns(), read_ns = early_ns ? early_ns : now_ns;
-	uint64_t late_ns = early_ns ? 0 : late_from_ns(worker);
+	uint64_t late_ns = early_ns ? 0 : late_from_ns(worker, client);
 
 	client->state = CLIENT_HEAD;
 	client->fresh = false;
@@ -234,7 +252,7 @@ static void begin_request(struct worker *worker, struct client *client, uint64_t
 	timeouts_wait(worker, client, worker->options->head_timeout_ns);
 	parse(worker, client, now_ns);
 	if (late_ns)
-		record(worker, TAILOR_EVENT_REQUEST_LATE, &client->exchange, client->port, late_ns, 0, 0);
+		record(worker, TAILOR_EVENT_REQUEST_LATE, &client->exchange, client->port, late_ns, there_ns(client, now_ns), 0);
 	note_early_bytes(client, read_ns);
 }
 

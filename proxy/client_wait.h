@@ -16,7 +16,12 @@ static inline bool client_waits(const struct client *client)
 
 /* The socket took nothing of what was sent. Asks TCP for its state, once. */
 void client_wait_begin(struct worker *worker, struct client *client);
-/* It goes on, or never will: writes TAILOR_EVENT_CLIENT_WAIT if it was TAILOR_PROXY_CLIENT_WAIT_NS or longer. Does nothing where nobody waits. */
+/*
+ * It goes on, or never will: the wait is added to those before it, which are told by TAILOR_EVENT_CLIENT_WAIT first where they are apart and
+ * were TAILOR_PROXY_CLIENT_WAIT_NS or longer in sum. Does nothing where nobody waits.
+ */
 void client_wait_end(struct worker *worker, struct client *client);
+/* The response has ended: nobody waits any more, and what has not been told is. */
+void client_wait_finish(struct worker *worker, struct client *client);
 
 #endif /* TAILOR_PROXY_CLIENT_WAIT_H */

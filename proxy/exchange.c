@@ -216,7 +216,8 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	/* A connection beyond the limit is refused without a request. */
 	if (exchange->id == 0)
 		return;
-	client_wait_end(worker, client);
+	client_wait_finish(worker, client);
+	client->ended_ns = worker->now_ns;
 	if (exchange->moved)
 		count(&worker->counters.failed_over);
 	count(&worker->counters.requests);

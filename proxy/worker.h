@@ -161,6 +161,7 @@ struct exchange {
 	bool response_complete; /* read from the server, or made here */
 	bool tail_written;      /* the last chunk that REFRAME_TO_CHUNKED adds */
 	bool reply_begun;
+	uint64_t reply_ns; /* when it did */
 	bool close;       /* the client's connection ends after this response */
 	bool until_close; /* only the close tells the client the end */
 	enum reframing reframing;
@@ -198,6 +199,17 @@ struct client_wait {
 	bool all_sent;      /* nothing but the socket's own buffer was in the way then */
 };
 
+/* Waits of one response that follow each other: told together when it is known that there are no more. */
+struct client_waits {
+	unsigned int count; /* and one more if it is since the response's beginning; 0: there are none to tell */
+	bool from_zero;     /* TCP's counters were 0 when the response began, and this is its first wait: the connection's first */
+	uint64_t since_ns, until_ns;
+	uint64_t sum_ns;
+	uint64_t bytes;                 /* the most that waited */
+	uint32_t window_us, buffer_us;  /* of the last one */
+	uint64_t first_window_us, first_buffer_us, last_window_us, last_buffer_us; /* TCP's counters at since_ns and until_ns */
+};
+
 struct client {
 	struct connection connection;
 	enum client_state state;
@@ -210,6 +222,7 @@ struct client {
 	uint8_t address[16]; /* as tailor_address_ip(); zeros for a Unix socket */
 	struct client *next; /* free list */
 	uint64_t patience_ns; /* until when what it does now may take; the alarm may ring for another reason */
+	uint64_t ended_ns;   /* when its last request did, by the turn; 0: it had none */
 	uint64_t early_ns;   /* when bytes behind the current request were read; 0: none */
 	struct http1_search search;
 	struct input in;
@@ -218,6 +231,7 @@ struct client {
 	char *replay;  /* instead, when it is longer; see replay.h */
 	char *out;     /* heads, reframed and small bodies for the client */
 	struct client_wait wait;
+	struct client_waits waits;
 	struct exchange exchange;
 };
 

@@ -157,10 +157,13 @@ enum tailor_event_kind {
 	TAILOR_EVENT_REQUEST_QUEUED = 74,
 	/* The client's socket had taken no more for a time worth telling, until now: written when it goes on. arg[0]: since when,
 	 * arg[1]: bytes that waited for it, arg[2]: TAILOR_CLIENT_WAIT(ns of it in which the client's window was closed, ns in which
-	 * the socket's own buffer was the limit), each in us, capped. */
+	 * the socket's own buffer was the limit), each in us, capped. extra: 0; or, where it stands for many waits that follow each
+	 * other, from the first one's begin (or the response's, if TCP says so) to the last one's end, how long they were in sum, in us, and
+	 * arg[1] is the most that waited for one. It is written when it is known to be over, but has the time of its end. */
 	TAILOR_EVENT_CLIENT_WAIT = 75,
 	/* The worker found, when it read the request's first bytes, that it had been kept from running: they may have come
-	 * earlier than REQUEST_BEGIN says, but not before arg[0]. extra: client's port. */
+	 * earlier than REQUEST_BEGIN says, but not before arg[0]. extra: client's port. arg[1]: by when they were there, as TCP says, which
+	 * counts in ticks of the kernel's clock: up to two of them late, never early; 0: not known. */
 	TAILOR_EVENT_REQUEST_LATE = 76,
 
 	/* --- any ------------------------------------------------------------------------------- */
@@ -203,6 +206,8 @@ enum tailor_event_kind {
 /* The woken task's cgroup had used up its CPU quota: it must wait for the next period. Before Linux 6.18 only: there it first gets a
  * CPU all the same, and leaves it as TAILOR_TASK_THROTTLED when it is to return to user mode. */
 #define TAILOR_WAKEUP_THROTTLED 1
+/* It was stopped until then (SIGSTOP or a tracer): said again here, as its SWITCH_OUT may be long past. */
+#define TAILOR_WAKEUP_STOPPED 2
 
 /* In extra of SWITCH_OUT. call: x86-64 system call number + 1; TAILOR_CALL_NONE: an exception (a page fault) or an interrupt; 0: not
  * known. */

@@ -106,7 +106,7 @@ static inline const char *tailor_missing_name(enum tailor_missing bit)
 	case TAILOR_MISSING_SERVER_PID: return "the server's process (not found on this host)";
 	case TAILOR_MISSING_BACKUP: return "a backup server";
 	case TAILOR_MISSING_WRITE: return "socket reads and writes (kernel lacks sock_send_length/sock_recv_length)";
-	case TAILOR_MISSING_FAULT_TIME: return "page fault durations (kernel refuses fexit)";
+	case TAILOR_MISSING_FAULT_TIME: return "page fault durations (kernel allows no fexit and lacks rss_stat)";
 	case TAILOR_MISSING_EVENTS: return "some events (lost, see below)";
 	case TAILOR_MISSING_SAFEPOINTS: return "safepoints (no probes in the server's JVM)";
 	case TAILOR_MISSING_ARRIVAL: return "what came while the proxy was held up (kernel lacks sk_data_ready)";

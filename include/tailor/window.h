@@ -26,14 +26,15 @@ struct tailor_attempt {
 	uint64_t end_ns;
 };
 
-/* A time in which the client's socket took no more (TAILOR_EVENT_CLIENT_WAIT). */
+/* A time in which the client's socket took no more (TAILOR_EVENT_CLIENT_WAIT), or many of them with little in between. */
 #define TAILOR_CLIENT_WAITS_MAX 8
 struct tailor_client_wait {
 	uint64_t start_ns;
 	uint64_t end_ns;
-	uint64_t bytes;     /* that waited for it */
+	uint64_t bytes;     /* that waited for it; of many waits, the most */
 	uint32_t window_us; /* of it, with the client's window closed */
 	uint32_t buffer_us; /* of it, with the socket's own buffer as the limit */
+	uint32_t waited_us; /* of it, in sum, where it is many waits; 0: it is one */
 };
 
 /* What the request channel says about one request. Owned by value. */
@@ -48,11 +49,12 @@ struct tailor_record {
 	uint64_t queued_ns; /* when it began to wait for a place at a server; 0: it did not */
 	uint64_t reply_begin_ns;
 	uint64_t late_from_ns; /* the worker was held up when the request came, which was not before this; 0: it was not */
+	uint64_t late_there_ns; /* by when it was there all the same, as TCP says; 0: not known */
 	uint8_t client_waits; /* used entries of client_wait[] */
 	uint8_t attempts; /* used entries of attempt[] */
 	int8_t answered;  /* index of the attempt whose response reached the client, -1: none */
 	struct tailor_attempt attempt[TAILOR_ATTEMPTS_MAX];
-	struct tailor_client_wait client_wait[TAILOR_CLIENT_WAITS_MAX]; /* in order; of more, the longest */
+	struct tailor_client_wait client_wait[TAILOR_CLIENT_WAITS_MAX]; /* in order; of more, neighbours are one, and of those that are not, the longest are kept */
 };
 
 struct tailor_window_event {

@@ -55,13 +55,17 @@ uint64_t tailor_hold_position(const struct tailor_hold *hold, uint64_t time_ns)
 	return 0;
 }
 
-/* The first of these positions that has an event: its time; UINT64_MAX where there is none among them. */
+/*
+ * The first of these positions whose event says when it was written: its time; UINT64_MAX where there is none among them. Page faults are
+ * told when their thread leaves its CPU, under the time of the last of them.
+ */
 static uint64_t time_at(const struct tailor_channel *channel, uint64_t position, uint64_t end)
 {
 	struct tailor_event event;
 
 	for (; position < end; position++) {
-		if (tailor_channel_read(channel, position, &event) == TAILOR_READ_OK && event.kind != TAILOR_EVENT_TEXT)
+		if (tailor_channel_read(channel, position, &event) == TAILOR_READ_OK && event.kind != TAILOR_EVENT_TEXT &&
+		    event.kind != TAILOR_EVENT_PAGE_FAULTS)
 			return event.time_ns;
 	}
 	return UINT64_MAX;
@@ -190,7 +194,7 @@ void tailor_hold_trim(struct tailor_hold *hold, uint64_t needed_ns, size_t *room
 		if (slot->kind != TAILOR_EVENT_TEXT && slot->time_ns + DISORDER_NS >= needed_ns)
 			break;
 		hold->begin = tailor_hold_position_of(slot) + 1;
-		if (slot->kind != TAILOR_EVENT_TEXT)
+		if (slot->kind != TAILOR_EVENT_TEXT && slot->time_ns + DISORDER_NS > hold->since_ns)
 			hold->since_ns = slot->time_ns + DISORDER_NS;
 		hold->first++;
 		hold->count--;

@@ -143,7 +143,8 @@ static const struct tailor_probe_plan plans[] = {
 		.name = "irq_handler",
 		.question = "how long devices' interrupts kept a thread's CPU (trace.interrupts)",
 		.kernel_name = "irq_handler_entry",
-		.programs = {"on_irq_handler_entry", "on_irq_handler_exit"},
+		/* Attached in this order: what begins is to have an end. */
+		.programs = {"on_irq_handler_exit", "on_irq_handler_entry"},
 		.remedy = "needs a kernel with CONFIG_TRACEPOINTS",
 		.on_request = 1,
 	},
@@ -151,7 +152,7 @@ static const struct tailor_probe_plan plans[] = {
 		.name = "softirq",
 		.question = "how long the network's and timers' softirqs kept a thread's CPU (trace.interrupts)",
 		.kernel_name = "softirq_entry",
-		.programs = {"on_softirq_entry", "on_softirq_exit"},
+		.programs = {"on_softirq_exit", "on_softirq_entry"},
 		.remedy = "needs a kernel with CONFIG_TRACEPOINTS",
 		.on_request = 1,
 	},

@@ -15,6 +15,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 
 #include "base/cleanup.h"
 #include "collect/kernel_usdt.h"
@@ -24,6 +25,11 @@
 #define TYPE_FILE "/sys/bus/event_source/devices/uprobe/type"
 #define LIBRARY "/libjvm.so"
 #define NICE 10
+/*
+ * How long closing waits for what is just being begun or ended, which takes a fraction of that. The library's file system may be one that the
+ * traced process itself serves (FUSE), and then the thread waits for as long as that process likes.
+ */
+#define CLOSE_S 2
 
 /* What listens at one place of a process; at all of them, where the kernel can do that at once. */
 struct listener {
@@ -65,6 +71,8 @@ struct tailor_uprobes {
 	pthread_cond_t changed;
 	int is_running;
 	int stop;
+	int ended;     /* the thread touches nothing of this any more */
+	int abandoned; /* it is the thread that releases it */
 	pthread_t thread;
 	struct followed followed[FOLLOWED_MAX];
 };
@@ -97,18 +105,27 @@ static int library_path(char *line, const char **ret_path)
 	return 0;
 }
 
-/* Opens the file by its name in the process's own root: it may be in a container. A name that somebody made up must not block. */
+/*
+ * Opens the file by its name in the process's own root: it may be in a container. What has that name by now may be anything that the
+ * process could mount or rename there: a FIFO's other end would be let go on, and some devices act on being opened. So it is opened only
+ * when it is known to be a file.
+ */
 static int open_in_root(pid_t pid, const char *path)
 {
 	char name[PATH_MAX + 32];
-	cleanup_close int fd = -1;
+	cleanup_close int place = -1;
 	struct stat status;
+	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/root%s", (int)pid, path);
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-	if (fd < 0 || fstat(fd, &status) != 0)
+	place = open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+	if (place < 0 || fstat(place, &status) != 0)
 		return -errno;
-	return S_ISREG(status.st_mode) ? take_fd(&fd) : -ENOEXEC;
+	if (!S_ISREG(status.st_mode))
+		return -ENOEXEC;
+	snprintf(name, sizeof(name), "/proc/self/fd/%d", place);
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	return fd < 0 ? -errno : fd;
 }
 
 /* Opens the libjvm.so that the process runs. Returns a descriptor or a negative errno. */
@@ -247,10 +264,21 @@ static void work_at(struct tailor_uprobes *uprobes, struct followed *followed)
 	followed->result = result;
 }
 
+static void release(struct tailor_uprobes *uprobes)
+{
+	for (size_t i = 0; i < FOLLOWED_MAX; i++)
+		stop_listening(&uprobes->followed[i]);
+	pthread_cond_destroy(&uprobes->changed);
+	pthread_mutex_destroy(&uprobes->lock);
+	close(uprobes->program);
+	free(uprobes);
+}
+
 static void *run(void *context)
 {
 	struct tailor_uprobes *uprobes = context;
 	struct followed *followed;
+	int abandoned;
 
 	prctl(PR_SET_NAME, "uprobes");
 	setpriority(PRIO_PROCESS, (id_t)gettid(), NICE);
@@ -262,7 +290,11 @@ static void *run(void *context)
 		else
 			pthread_cond_wait(&uprobes->changed, &uprobes->lock);
 	}
+	uprobes->ended = 1;
+	abandoned = uprobes->abandoned;
 	pthread_mutex_unlock(&uprobes->lock);
+	if (abandoned)
+		release(uprobes);
 	return NULL;
 }
 
@@ -276,12 +308,40 @@ int tailor_uprobes_open(int program, int at_once, struct tailor_uprobes **ret_up
 	uprobes = calloc(1, sizeof(*uprobes));
 	if (!uprobes)
 		return -ENOMEM;
-	uprobes->program = program;
+	/* One's own: the caller's may be closed while the thread cannot be stopped. */
+	uprobes->program = fcntl(program, F_DUPFD_CLOEXEC, 0);
+	if (uprobes->program < 0) {
+		int error = errno;
+
+		free(uprobes);
+		return -error;
+	}
 	uprobes->type = type;
 	pthread_mutex_init(&uprobes->lock, NULL);
 	pthread_cond_init(&uprobes->changed, NULL);
 	*ret_uprobes = uprobes;
 	return 0;
+}
+
+/* Whether the thread has ended. If it has not in time, it releases all when it does; the process's end does not wait for it. */
+static int end_thread(struct tailor_uprobes *uprobes)
+{
+	struct timespec until;
+	int ended;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += CLOSE_S;
+	if (pthread_clockjoin_np(uprobes->thread, NULL, CLOCK_MONOTONIC, &until) == 0)
+		return 1;
+	pthread_mutex_lock(&uprobes->lock);
+	ended = uprobes->ended;
+	uprobes->abandoned = !ended;
+	if (!ended)
+		pthread_detach(uprobes->thread);
+	pthread_mutex_unlock(&uprobes->lock);
+	if (ended)
+		pthread_join(uprobes->thread, NULL);
+	return ended;
 }
 
 void tailor_uprobes_close(struct tailor_uprobes *uprobes)
@@ -292,13 +352,8 @@ void tailor_uprobes_close(struct tailor_uprobes *uprobes)
 	uprobes->stop = 1;
 	pthread_cond_signal(&uprobes->changed);
 	pthread_mutex_unlock(&uprobes->lock);
-	if (uprobes->is_running)
-		pthread_join(uprobes->thread, NULL);
-	for (size_t i = 0; i < FOLLOWED_MAX; i++)
-		stop_listening(&uprobes->followed[i]);
-	pthread_cond_destroy(&uprobes->changed);
-	pthread_mutex_destroy(&uprobes->lock);
-	free(uprobes);
+	if (!uprobes->is_running || end_thread(uprobes))
+		release(uprobes);
 }
 
 /* Signals are for the threads that expect them. */

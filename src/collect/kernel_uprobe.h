@@ -17,11 +17,15 @@ struct tailor_uprobes;
 int tailor_uprobes_type(void);
 
 /*
- * Follows nobody at first. `program` must stay open until it is closed; at_once: it was loaded for that. Returns 0, or -ENOMEM or tailor_uprobes_type()'s.
+ * Follows nobody at first. `program` stays the caller's; at_once: it was loaded for that. Returns 0, -ENOMEM, -EMFILE, -EBADF or
+ * tailor_uprobes_type()'s.
  */
 int tailor_uprobes_open(int program, int at_once, struct tailor_uprobes **ret_uprobes);
 
-/* Ends all that was begun; what had no time to begin does not begin any more. NULL is nothing. */
+/*
+ * Ends all that was begun; what had no time to begin does not begin any more. Waits for what is being begun, but 2 s at most: a process whose
+ * file system does not answer keeps nobody from stopping. NULL is nothing.
+ */
 void tailor_uprobes_close(struct tailor_uprobes *uprobes);
 
 /*

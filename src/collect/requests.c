@@ -116,7 +116,62 @@ static void end(struct tailor_record *record, const struct tailor_event *event)
 	}
 }
 
-/* The longest of them in the order in which they were. */
+/* Waits that are farther apart are not told as one. */
+#define APART_NS UINT64_C(1000000)
+
+static uint64_t apart_ns(const struct tailor_client_wait *wait)
+{
+	return wait[1].start_ns > wait[0].end_ns ? wait[1].start_ns - wait[0].end_ns : 0;
+}
+
+static uint64_t waited_ns(const struct tailor_client_wait *wait)
+{
+	return wait->waited_us ? (uint64_t)wait->waited_us * 1000 : wait->end_ns - wait->start_ns;
+}
+
+static uint32_t capped(uint64_t us)
+{
+	return us < UINT32_MAX ? (uint32_t)us : UINT32_MAX;
+}
+
+/* This one and the next as one. */
+static struct tailor_client_wait joined(const struct tailor_client_wait *wait)
+{
+	return (struct tailor_client_wait){
+	        .start_ns = wait[0].start_ns < wait[1].start_ns ? wait[0].start_ns : wait[1].start_ns,
+	        .end_ns = wait[0].end_ns > wait[1].end_ns ? wait[0].end_ns : wait[1].end_ns,
+	        .bytes = wait[0].bytes > wait[1].bytes ? wait[0].bytes : wait[1].bytes,
+	        .window_us = capped((uint64_t)wait[0].window_us + wait[1].window_us),
+	        .buffer_us = capped((uint64_t)wait[0].buffer_us + wait[1].buffer_us),
+	        .waited_us = capped((waited_ns(&wait[0]) + waited_ns(&wait[1])) / 1000),
+	};
+}
+
+/* One less of so many: the two nearest to each other are told as one, if that is waiting for the most part; else the shortest is left out. */
+static void thin_waits(struct tailor_client_wait *waits, unsigned int count)
+{
+	unsigned int nearest = count, shortest = 0;
+
+	for (unsigned int i = 0; i < count; i++) {
+		struct tailor_client_wait both;
+
+		if (waited_ns(&waits[i]) < waited_ns(&waits[shortest]))
+			shortest = i;
+		if (i + 1 == count || apart_ns(&waits[i]) > APART_NS ||
+		    (nearest < count && apart_ns(&waits[i]) >= apart_ns(&waits[nearest])))
+			continue;
+		both = joined(&waits[i]);
+		if (2 * waited_ns(&both) >= both.end_ns - both.start_ns)
+			nearest = i;
+	}
+	if (nearest < count) {
+		waits[nearest] = joined(&waits[nearest]);
+		shortest = nearest + 1;
+	}
+	memmove(&waits[shortest], &waits[shortest + 1], (count - 1 - shortest) * sizeof(*waits));
+}
+
+/* In the order in which they were. */
 static void add_client_wait(struct tailor_record *record, const struct tailor_event *event)
 {
 	const struct tailor_client_wait wait = {
@@ -125,24 +180,20 @@ static void add_client_wait(struct tailor_record *record, const struct tailor_ev
 	        .bytes = event->arg[1],
 	        .window_us = TAILOR_CLIENT_WAIT_WINDOW_US(event->arg[2]),
 	        .buffer_us = TAILOR_CLIENT_WAIT_BUFFER_US(event->arg[2]),
+	        .waited_us = event->extra,
 	};
-	struct tailor_client_wait *waits = record->client_wait;
+	struct tailor_client_wait waits[TAILOR_CLIENT_WAITS_MAX + 1];
 
 	if (wait.start_ns >= wait.end_ns)
 		return;
-	if (record->client_waits == TAILOR_CLIENT_WAITS_MAX) {
-		unsigned int shortest = 0;
-
-		for (unsigned int i = 1; i < TAILOR_CLIENT_WAITS_MAX; i++) {
-			if (waits[i].end_ns - waits[i].start_ns < waits[shortest].end_ns - waits[shortest].start_ns)
-				shortest = i;
-		}
-		if (wait.end_ns - wait.start_ns <= waits[shortest].end_ns - waits[shortest].start_ns)
-			return;
-		record->client_waits--;
-		memmove(&waits[shortest], &waits[shortest + 1], (record->client_waits - shortest) * sizeof(*waits));
+	if (record->client_waits < TAILOR_CLIENT_WAITS_MAX) {
+		record->client_wait[record->client_waits++] = wait;
+		return;
 	}
-	waits[record->client_waits++] = wait;
+	memcpy(waits, record->client_wait, sizeof(record->client_wait));
+	waits[TAILOR_CLIENT_WAITS_MAX] = wait;
+	thin_waits(waits, TAILOR_CLIENT_WAITS_MAX + 1);
+	memcpy(record->client_wait, waits, sizeof(record->client_wait));
 }
 
 /* Returns the record when this event ended it. */
@@ -172,7 +223,10 @@ static struct tailor_record *apply(struct tailor_requests *requests, const struc
 	case TAILOR_EVENT_REQUEST_QUEUED: record->queued_ns = event->time_ns; break;
 	case TAILOR_EVENT_REPLY_BEGIN: record->reply_begin_ns = event->time_ns; break;
 	case TAILOR_EVENT_CLIENT_WAIT: add_client_wait(record, event); break;
-	case TAILOR_EVENT_REQUEST_LATE: record->late_from_ns = event->arg[0]; break;
+	case TAILOR_EVENT_REQUEST_LATE:
+		record->late_from_ns = event->arg[0];
+		record->late_there_ns = event->arg[1];
+		break;
 	case TAILOR_EVENT_REQUEST_END: end(record, event); return record;
 	default:
 		if (event->kind == TAILOR_EVENT_RESPONSE_END && (event->arg[2] & TAILOR_RESPONSE_REPLIED))

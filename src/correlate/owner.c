@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "correlate/calls.h"
+
 #define HOPS_MAX 8      /* a chain of hand-offs longer than this proves nothing */
 #define AFTERWARDS_NS 1000000 /* so long after a response its writer may come back to it: a lock, a log */
 #define STEPS_MAX 64    /* wake-ups that are looked at for one */
@@ -104,7 +106,7 @@ int owner_stayed(const struct path *path)
 	       !is_about_to_answer_other(path);
 }
 
-int owner_wrote_for_other(const struct path *path)
+uint64_t owner_at_other_until(const struct path *path)
 {
 	const struct thread_events *thread = path->cursor.thread;
 	uint32_t position = path->cursor.position, left = RUN_ENTRIES;
@@ -115,10 +117,42 @@ int owner_wrote_for_other(const struct path *path)
 	while (position-- > 0 && left-- > 0) {
 		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
 
-		if (event->time_ns + AFTERWARDS_NS < path->now_ns)
-			return 0;
-		if (event->kind == TAILOR_EVENT_SYSCALL_WRITE && serves_other(path, thread, position))
-			return 1;
+		if (event->time_ns < path->now_ns && event->kind == TAILOR_EVENT_SYSCALL_WRITE && serves_other(path, thread, position))
+			return event->time_ns + AFTERWARDS_NS;
+	}
+	return 0;
+}
+
+int owner_worked_alone(const struct path *path, uint64_t low_ns)
+{
+	uint64_t since_ns = low_ns;
+
+	if (owner_stayed(path))
+		return 1;
+	return owner_at_other_until(path) <= low_ns &&
+	       traffic_alone(path->traffic, path->server_pid, request_of(path), low_ns, path->now_ns, &since_ns) && since_ns <= low_ns;
+}
+
+int owner_was_woken_for(const struct path *path, const struct stretch *wait)
+{
+	const struct thread_events *thread = path->cursor.thread;
+	uint32_t position = wait->out_position, left = RUN_ENTRIES;
+	uint64_t woken_ns = 0;
+
+	if (position == NO_POSITION)
+		return 0;
+	while (position-- > 0 && left-- > 0) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (thread->entries[position].woke)
+			continue;
+		if (event->kind == TAILOR_EVENT_WAKEUP)
+			woken_ns = event->time_ns;
+		if (event->kind != TAILOR_EVENT_SWITCH_OUT || switched_out_ready(event))
+			continue;
+		if (TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_UNINTERRUPTIBLE &&
+		    call_family(TAILOR_SWITCH_CALL(event->extra)) != CALL_LOCK)
+			return woken_ns != 0 && woken_ns >= path->floor_ns;
 	}
 	return 0;
 }
@@ -258,6 +292,48 @@ int owner_was_idle_wait(const struct path *path, const struct path_return *wait)
 	if (TAILOR_SWITCH_CALL(out->extra) != 0)
 		return is_poll(TAILOR_SWITCH_CALL(out->extra));
 	return wait->waker_request == 0 && serves_many(path, wait);
+}
+
+/* When another thread last woke this one between two positions of its entries; 0: none did. */
+static uint64_t last_woken(const struct path *path, const struct thread_events *thread, uint32_t from, uint32_t until)
+{
+	while (until-- > from) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, until);
+
+		if (!thread->entries[until].woke && event->kind == TAILOR_EVENT_WAKEUP && TAILOR_TASK_TID(event->arg[0]) != 0)
+			return event->time_ns;
+	}
+	return 0;
+}
+
+/* A walk that passes a write for another between the response and the wait loses track: it does not come here. */
+int owner_told_receiver(const struct path *path, const struct path_return *wait, uint64_t *ret_since_ns)
+{
+	const struct thread_events *waker = thread_index_find(path->index, wait->waker_tid);
+	uint32_t receiver = receiver_of(path);
+
+	if (!waker || receiver == 0 || wait->thread.thread->tid != receiver || path->wire->last_write->tid != receiver ||
+	    !owner_was_idle_wait(path, wait))
+		return 0;
+	*ret_since_ns = last_woken(path, waker, thread_entries_until(path->index, waker, wait->out_ns),
+	                           thread_entries_before(waker, wait->wakeup_event));
+	return *ret_since_ns != 0 || waker == path->cursor.thread;
+}
+
+int owner_stayed_awake(const struct path *path, const struct path_return *wait)
+{
+	const struct thread_events *thread = wait->thread.thread;
+	uint32_t receive = thread_entries_before(thread, path->wire->receive_event);
+
+	if (wait->thread.position <= receive || served_others(thread, receive + 1, wait->thread.position))
+		return 0;
+	for (uint32_t position = receive; position < wait->thread.position; position++) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
+
+		if (!thread->entries[position].woke && event->kind == TAILOR_EVENT_SWITCH_OUT && !switched_out_ready(event))
+			return 0;
+	}
+	return 1;
 }
 
 /* The other request whose response the loop that `event` woke wrote first in that run; 0 when none, or when it wrote this

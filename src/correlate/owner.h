@@ -16,6 +16,16 @@ int owner_was_handed_work(const struct path *path, const struct path_return *wai
 int owner_was_idle_wait(const struct path *path, const struct path_return *wait);
 
 /*
+ * 1 when who ended the wait, an idle one, of the thread that received the request and then wrote the response, the first of what it
+ * wrote, is known: so that one was at this request in the end, whatever it was at before. *ret_since_ns: when another thread last woke it
+ * meanwhile, which may have had the request before; 0: none did, and it is the cursor's.
+ */
+int owner_told_receiver(const struct path *path, const struct path_return *wait, uint64_t *ret_since_ns);
+
+/* 1 when the thread, which received the request, did nothing else between that and the wait, and did not sleep. */
+int owner_stayed_awake(const struct path *path, const struct path_return *wait);
+
+/*
  * 1 when a chain of wake-ups leads to the thread, before the given one of its entries, from the one that received the request, while that
  * was at nothing else.
  */
@@ -50,8 +60,18 @@ const struct tailor_event *owner_served_other(const struct path *path);
  * write for others right after it. */
 int owner_stayed(const struct path *path);
 
-/* 1 when the cursor's thread, one that never receives, wrote for another so shortly before that it may still be at what comes after that. */
-int owner_wrote_for_other(const struct path *path);
+/* 1 when the cursor's thread was at this request from low_ns until path->now_ns: it stayed with it, or nobody else's was at the server. */
+int owner_worked_alone(const struct path *path, uint64_t low_ns);
+
+/* 1 when the cursor's thread, which has not received the request yet, was woken from its last sleep before the wait when that was on its
+ * way: it had nothing else to do. A lock's wait is in the middle of something, and no such sleep. */
+int owner_was_woken_for(const struct path *path, const struct stretch *wait);
+
+/*
+ * Until when the cursor's thread, one that never receives, may be at what comes after its last write for another before path->now_ns;
+ * 0: there is no such.
+ */
+uint64_t owner_at_other_until(const struct path *path);
 
 /*
  * 1 when the thread was idle before its wake-up (a position among its entries): nobody else's request was at the server for as

@@ -3,26 +3,23 @@
 
 #include <string.h>
 
+#include "correlate/arrival.h"
 #include "correlate/calls.h"
 #include "correlate/cover.h"
 #include "correlate/owner.h"
 #include "correlate/ready.h"
+#include "correlate/settle.h"
 #include "correlate/waits.h"
 
-/* From a segment's transmit to the wake-up that it causes; generous, and far below what deserves an explanation. */
-#define DELIVERY_NS 1000000
 /* How far a thread's single run is looked through. */
 #define RUN_ENTRIES 256
-/* A thread that bytes have woken reads them within this. Later it did something else first, and nobody knows for whom. */
-#define READ_NS 15000
 
 static uint64_t max_ns(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
 }
 
-/* A span to copy: of the thread the walk is on. */
-static struct tailor_span template_of(const struct path *path, enum tailor_cause cause)
+struct tailor_span path_template(const struct path *path, enum tailor_cause cause)
 {
 	struct tailor_span span = {.cause = cause};
 	const struct thread_events *thread = path->cursor.thread;
@@ -31,7 +28,7 @@ static struct tailor_span template_of(const struct path *path, enum tailor_cause
 	return span;
 }
 
-static void add_off_cpu(const struct path *path, uint64_t from_ns, const struct tailor_span *span)
+void path_add_off_cpu(const struct path *path, uint64_t from_ns, const struct tailor_span *span)
 {
 	if (from_ns < path->now_ns)
 		cover_off_cpu(path->spans, path->pauses, path->server_pid, from_ns, path->now_ns, span);
@@ -69,7 +66,7 @@ static int is_vm_thread(const struct path *path, const struct tailor_event *wake
 static void add_ready(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	int preempted = stretch->state == STRETCH_PREEMPTED;
-	struct tailor_span span = template_of(path, preempted ? TAILOR_CAUSE_PREEMPTED : TAILOR_CAUSE_RUN_QUEUE);
+	struct tailor_span span = path_template(path, preempted ? TAILOR_CAUSE_PREEMPTED : TAILOR_CAUSE_RUN_QUEUE);
 	size_t first = path->spans->count;
 
 	ready_describe(path->index->window, stretch, span.detail, sizeof(span.detail));
@@ -79,17 +76,17 @@ static void add_ready(struct path *path, const struct stretch *stretch, uint64_t
 	if (low < path->now_ns && stretch->wakeup && is_vm_thread(path, stretch->wakeup))
 		span_list_add_like(path->spans, low, path->now_ns, &span);
 	else
-		add_off_cpu(path, low, &span);
+		path_add_off_cpu(path, low, &span);
 	if (stretch->in)
 		stalls_cut(path->stalls, path->spans, first, stretch->in->cpu, 0);
 }
 
 static void add_unknown(struct path *path, uint64_t low)
 {
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_UNEXPLAINED);
+	struct tailor_span span = path_template(path, TAILOR_CAUSE_UNEXPLAINED);
 
 	span_detail(&span, "the thread's scheduling was not recorded whole");
-	add_off_cpu(path, low, &span);
+	path_add_off_cpu(path, low, &span);
 }
 
 /* From from_ns back to the receive nothing shows which thread worked for the request. Returns down to when it went. */
@@ -102,7 +99,7 @@ static uint64_t lose_track(struct path *path, uint64_t from_ns)
 	path->handed = 1;
 	path->inferred = 1;
 	span_detail(&span, "which thread worked for the request is not certain");
-	add_off_cpu(path, max_ns(path->receive_ns, path->floor_ns), &span);
+	path_add_off_cpu(path, max_ns(path->receive_ns, path->floor_ns), &span);
 	return max_ns(path->receive_ns, path->floor_ns);
 }
 
@@ -114,22 +111,26 @@ static uint64_t lose_track(struct path *path, uint64_t from_ns)
 static void add_work(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	const struct thread_events *thread = path->cursor.thread;
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
+	struct tailor_span span = path_template(path, TAILOR_CAUSE_SERVER);
 	uint64_t end = path->now_ns, at = end;
-	int alone = 1, stayed = owner_stayed(path), lately = !stayed && owner_wrote_for_other(path);
+	int alone = 1, stayed = owner_stayed(path);
+	uint64_t other_until = stayed ? 0 : owner_at_other_until(path);
 
 	span_detail(&span, "on a CPU, for this request or another that was there");
 	for (; end > low; end = at) {
 		at = low;
-		if (lately)
+		if (end <= other_until)
 			alone = 0;
 		else if (!stayed)
-			alone = traffic_alone(path->traffic, path->server_pid, path->index->window->record.request.id, low, end, &at);
+			alone = traffic_alone(path->traffic, path->server_pid, path->index->window->record.request.id, max_ns(low, other_until), end, &at);
 		path->now_ns = end;
+		/* Who was at work when the request came, and at nobody else's request, is at something that nobody asked for. */
+		if (alone && !stayed)
+			path->alone = at > path->receive_ns ? thread : NULL;
 		if (alone)
 			cover_on_cpu(path, thread, at, end, stretch->cpu);
 		else
-			add_off_cpu(path, at, &span);
+			path_add_off_cpu(path, at, &span);
 	}
 }
 
@@ -147,39 +148,28 @@ static void describe_other(struct tailor_span *span, const struct tailor_event *
  */
 static uint64_t pass_other(struct path *path, const struct tailor_event *other, uint64_t low)
 {
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+	struct tailor_span span = path_template(path, TAILOR_CAUSE_SERVER_QUEUE);
 
 	describe_other(&span, other);
 	path->handed = 1;
-	add_off_cpu(path, max_ns(low, other->time_ns), &span);
+	path_add_off_cpu(path, max_ns(low, other->time_ns), &span);
 	if (low > other->time_ns)
 		return low;
 	/* A loop reads before it writes what it has been woken for: then the wake-up still tells for whom it was. */
 	return other->kind == TAILOR_EVENT_RECEIVE ? other->time_ns : lose_track(path, other->time_ns);
 }
 
-/* Before the receive: the thread was to read the request, or had not come to it yet. */
-static void add_before_receive(struct path *path, const struct stretch *stretch, uint64_t low)
-{
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
-	uint64_t read = path->now_ns - low > READ_NS ? path->now_ns - READ_NS : low;
-
-	cover_on_cpu(path, path->cursor.thread, read, path->now_ns, stretch->cpu);
-	path->now_ns = read;
-	span_detail(&span, "in the socket; the thread was at work already");
-	add_off_cpu(path, low, &span);
-}
-
 /* Returns down to when it went: the worker may have taken the request from a queue without being woken. */
 static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	uint64_t finished_ns;
+	uint64_t finished_ns, since_ns;
 	uint64_t other = owner_finished_other(path, low, &finished_ns);
 	const struct tailor_event *served = NULL;
 	struct tailor_span span;
+	int proved;
 
 	if (path->received) {
-		add_before_receive(path, stretch, low);
+		arrival_add_work(path, stretch, low);
 		return low;
 	}
 	if (!other && path->receive_ns && path->returns_count == 0)
@@ -191,20 +181,24 @@ static uint64_t add_on_cpu(struct path *path, const struct stretch *stretch, uin
 		return low;
 	}
 	add_work(path, stretch, finished_ns);
-	span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
+	span = path_template(path, TAILOR_CAUSE_SERVER_QUEUE);
 	span_detail(&span, "behind request %016llx", (unsigned long long)other);
 	path->now_ns = finished_ns;
-	low = max_ns(path->receive_ns, path->floor_ns);
-	add_off_cpu(path, low, &span);
+	proved = path->alone == path->cursor.thread ||
+	         (path->returns_count == 1 && owner_told_receiver(path, &path->returns[0], &since_ns) && since_ns == 0);
+	/* The receiver had it first, and until when that shows. */
+	low = proved ? limit_of(path) : max_ns(path->receive_ns, path->floor_ns);
+	path_add_off_cpu(path, low, &span);
 	path->handed = 1;
-	path->inferred = 1;
+	if (!proved)
+		path->inferred = 1;
 	return low;
 }
 
 /* Blocked by nobody that can be followed. What a collection took meanwhile did not make the wait longer. */
 static void add_wait(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_UNEXPLAINED);
+	struct tailor_span span = path_template(path, TAILOR_CAUSE_UNEXPLAINED);
 	size_t first = path->spans->count;
 
 	if (low >= path->now_ns)
@@ -251,14 +245,14 @@ static void follow_waker(struct path *path, const struct stretch *stretch, const
 static uint64_t pass_idle_loop(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	const struct thread_events *worker = NULL;
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_UNEXPLAINED);
+	struct tailor_span span = path_template(path, TAILOR_CAUSE_UNEXPLAINED);
 	const struct tailor_event *last;
 	uint32_t until, position;
 
 	if (path->wire->first_write && stretch->start_ns >= path->wire->first_write->time_ns) {
 		span.cause = TAILOR_CAUSE_RESPONSE_TRANSIT;
 		span_detail(&span, "the socket took no more until the proxy had read");
-		add_off_cpu(path, low, &span);
+		path_add_off_cpu(path, low, &span);
 		return low;
 	}
 	if (!path->inferred)
@@ -267,7 +261,7 @@ static uint64_t pass_idle_loop(struct path *path, const struct stretch *stretch,
 	position = until > 0 ? worker->entries[until - 1].scheduling : NO_POSITION;
 	if (position == NO_POSITION) {
 		span_detail(&span, "idle meanwhile; which thread worked on the request was not recorded");
-		add_off_cpu(path, low, &span);
+		path_add_off_cpu(path, low, &span);
 		return low;
 	}
 	path->inferred = 1;
@@ -278,39 +272,10 @@ static uint64_t pass_idle_loop(struct path *path, const struct stretch *stretch,
 	low = last->kind == TAILOR_EVENT_SWITCH_IN ? path->now_ns : max_ns(last->time_ns, limit_of(path));
 	span_detail(&span, "idle meanwhile; %.40s had been woken for the request",
 	            thread_name(path->index->window, worker->tid) ?: "a worker");
-	add_off_cpu(path, low, &span);
+	path_add_off_cpu(path, low, &span);
 	path->cursor =
 	        (struct cursor){worker, position, last->kind == TAILOR_EVENT_WAKEUP ? EXPECT_BLOCKED : EXPECT_ON_CPU};
 	return low;
-}
-
-/*
- * Did the wake-up that ends here bring the request? On one host a segment is delivered by the context that sent it, or by
- * ksoftirqd; a wake-up long after it left was about something else.
- */
-static int is_arrival(const struct path *path, const struct tailor_event *wakeup)
-{
-	char comm[COMM_BYTES];
-
-	return !path->wire->request_sent_ns || path->now_ns - path->floor_ns <= DELIVERY_NS ||
-	       strncmp(event_comm(wakeup, comm), "ksoftirqd/", 10) == 0;
-}
-
-/* Before the receive, and no thread of the server ended the wait. Returns the floor. */
-static uint64_t pass_arrival(struct path *path, const struct stretch *stretch)
-{
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER);
-
-	if (is_arrival(path, stretch->wakeup)) {
-		size_t first = path->spans->count;
-
-		span_list_add(path->spans, path->floor_ns, path->now_ns, TAILOR_CAUSE_REQUEST_TRANSIT);
-		stalls_cut_wait(path->stalls, path->spans, first, stretch->wakeup);
-		return path->floor_ns;
-	}
-	span_detail(&span, "in the socket; no thread waited for it there");
-	add_off_cpu(path, path->floor_ns, &span);
-	return path->floor_ns;
 }
 
 /*
@@ -342,7 +307,7 @@ static int ended_by_bytes(const struct path *path, const struct tailor_event *wa
 /* In a write of the response, until the socket took more of it. */
 static void add_space(struct path *path, uint64_t low)
 {
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_RESPONSE_TRANSIT);
+	struct tailor_span span = path_template(path, TAILOR_CAUSE_RESPONSE_TRANSIT);
 
 	span_detail(&span, "the socket took no more until the proxy had read");
 	if (low < path->now_ns)
@@ -353,7 +318,7 @@ static void add_space(struct path *path, uint64_t low)
 static void add_safepoint(struct path *path, const struct stretch *stretch, uint64_t low)
 {
 	const struct thread_events *vm = thread_index_find(path->index, TAILOR_TASK_TID(stretch->wakeup->arg[0]));
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_SAFEPOINT);
+	struct tailor_span span = path_template(path, TAILOR_CAUSE_SAFEPOINT);
 	size_t first = path->spans->count;
 	struct stretch ran;
 
@@ -368,17 +333,42 @@ static void add_safepoint(struct path *path, const struct stretch *stretch, uint
 		stalls_cut(path->stalls, path->spans, first, stretch->wakeup->cpu, ran.start_ns);
 }
 
+/* In the middle of what the thread was at: of the request's work, or perhaps of somebody else's. */
+static void add_disk_wait(struct path *path, const struct stretch *stretch, uint64_t low)
+{
+	struct tailor_span span = path_template(path, TAILOR_CAUSE_SERVER_QUEUE);
+	size_t first = path->spans->count;
+	char what[TAILOR_DETAIL_BYTES];
+
+	if (low >= path->now_ns)
+		return;
+	if (path->received && !owner_was_woken_for(path, stretch)) {
+		span_detail(&span, "in the socket; the thread was at work already, and waited for a disk");
+	} else {
+		wait_explain(path, stretch, low, &span);
+		memcpy(what, span.detail, sizeof(what));
+		if (!path->received && !owner_worked_alone(path, low))
+			span_detail(&span, "for this request or another: %s", what);
+	}
+	span_list_add_like(path->spans, low, path->now_ns, &span);
+	stalls_cut_wait(path->stalls, path->spans, first, stretch->wakeup);
+}
+
 /* Explains a blocked stretch by who ended it. Returns where the walk is then. */
 static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, uint64_t low)
 {
-	uint32_t state = stretch->out ? TAILOR_SWITCH_STATE(stretch->out->extra) : TAILOR_TASK_SLEEPING;
+	uint32_t state = blocked_state(stretch);
 	uint32_t waker_pid = TAILOR_TASK_PID(stretch->wakeup->arg[0]);
 	uint32_t waker_tid = TAILOR_TASK_TID(stretch->wakeup->arg[0]);
 	const struct thread_events *waker = thread_index_find(path->index, waker_tid);
 	enum call_family family = call_family(wait_call(stretch));
 	int by_bytes;
 
-	if (state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_STOPPED) {
+	if (state == TAILOR_TASK_UNINTERRUPTIBLE) {
+		add_disk_wait(path, stretch, low);
+		return low;
+	}
+	if (state == TAILOR_TASK_STOPPED) {
 		add_wait(path, stretch, low);
 		return low;
 	}
@@ -398,7 +388,7 @@ static uint64_t pass_blocked(struct path *path, const struct stretch *stretch, u
 	/* Bytes end no lock's wait and no sleep. */
 	by_bytes = family != CALL_LOCK && family != CALL_SLEEP && ended_by_bytes(path, stretch->wakeup, stretch->wakeup_event);
 	if (path->received || (path->receive_ns == 0 && by_bytes))
-		return pass_arrival(path, stretch);
+		return arrival_pass_wait(path, stretch);
 	if (by_bytes)
 		return pass_idle_loop(path, stretch, low);
 	add_wait(path, stretch, low);
@@ -425,56 +415,6 @@ static void step(struct path *path)
 		path->cursor = stretch.before;
 }
 
-/* What the thread held meanwhile was not this request's work. */
-static void call_it_a_lock(struct path *path, const struct path_return *wait)
-{
-	const char *waiter = thread_name(path->index->window, wait->thread.thread->tid);
-
-	for (size_t i = wait->first_span; i < path->spans->count; i++) {
-		struct tailor_span *span = &path->spans->spans[i];
-
-		switch (span->cause) {
-		case TAILOR_CAUSE_PAGE_FAULT_MINOR:
-		case TAILOR_CAUSE_PAGE_FAULT_MAJOR:
-		case TAILOR_CAUSE_CLASS_LOADING:
-			span_detail_more(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
-			continue;
-		case TAILOR_CAUSE_ON_CPU:
-		case TAILOR_CAUSE_BLOCKED_SLEEP:
-		case TAILOR_CAUSE_SERVER: break;
-		default: continue;
-		}
-		span->cause = TAILOR_CAUSE_BLOCKED_LOCK;
-		span_detail(span, "%.40s waited for it", waiter && waiter[0] ? waiter : "the request's thread");
-		if (call_family(wait->call) == CALL_LOCK)
-			span_detail(span, "%.24s waited for it (lock or monitor)", waiter && waiter[0] ? waiter : "the request's thread");
-		if (wait->waker_request)
-			span_detail_more(span, "it served request %016llx", (unsigned long long)wait->waker_request);
-	}
-}
-
-/* At the start of a wait: on with the thread that ended it if it worked for the request, else with the one that waited.
- */
-static void settle_wait(struct path *path)
-{
-	struct path_return wait = path->returns[--path->returns_count];
-
-	if (owner_was_handed_work(path, &wait)) {
-		path->handed = 1;
-		return;
-	}
-	if (owner_was_idle_wait(path, &wait)) {
-		uint32_t position = thread_entries_until(path->index, path->cursor.thread, wait.out_ns);
-
-		path->handed = 1;
-		if (!owner_was_reached(path, path->cursor.thread, position))
-			path->inferred = 1;
-		return;
-	}
-	call_it_a_lock(path, &wait);
-	path->cursor = wait.thread;
-}
-
 /* How many of the thread's entries there are up to where the cursor is, the wake-up included that it may stand at. */
 static uint32_t entries_at_cursor(const struct path *path)
 {
@@ -490,7 +430,7 @@ static void arrive_at_receive(struct path *path)
 	path->received = 1;
 	path->returns_count = 0;
 	if (path->cursor.thread != receiver) {
-		if (!owner_was_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
+		if (path->alone != path->cursor.thread && !owner_was_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
 			path->inferred = 1;
 		path->handed = 1;
 		path->cursor.thread = receiver;
@@ -498,17 +438,6 @@ static void arrive_at_receive(struct path *path)
 	path->cursor.position = thread_entries_before(receiver, path->wire->receive_event);
 	path->cursor.expect = EXPECT_ON_CPU;
 	path->behind = owner_was_busy(path);
-}
-
-static void pass_busy(struct path *path)
-{
-	struct tailor_span span = template_of(path, TAILOR_CAUSE_SERVER_QUEUE);
-
-	span_detail(&span, "behind request %016llx", (unsigned long long)path->behind);
-	add_off_cpu(path, path->busy_from_ns, &span);
-	path->behind = 0;
-	path->now_ns = path->busy_from_ns;
-	path->cursor = path->before_busy;
 }
 
 void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns)
@@ -525,11 +454,11 @@ void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns)
 	path->receive_ns = path->wire->receive ? path->wire->receive->time_ns : 0;
 	while (path->now_ns > path->floor_ns && steps-- > 0) {
 		if (path->returns_count > 0 && path->now_ns <= path->returns[path->returns_count - 1].out_ns)
-			settle_wait(path);
+			path_settle(path);
 		else if (!path->received && path->receive_ns && path->now_ns <= path->receive_ns)
 			arrive_at_receive(path);
 		else if (path->behind && path->now_ns <= path->busy_until_ns)
-			pass_busy(path);
+			arrival_pass_busy(path);
 		else
 			step(path);
 	}

@@ -51,6 +51,7 @@ struct path {
 	uint8_t received;    /* now_ns is at or before the receive */
 	uint8_t handed;      /* another thread worked on the request */
 	uint8_t inferred;    /* a link of the path is not proved by a wake-up */
+	const struct thread_events *alone; /* of the threads that worked while nobody else's request was there, the first; NULL none did */
 	uint64_t behind;     /* the request that the receiving thread was busy with before this one, 0 none */
 	uint64_t busy_from_ns;
 	uint64_t busy_until_ns;
@@ -67,5 +68,11 @@ void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns)
 
 /* Cuts [from_ns, to_ns] by what one thread did, which worked for the request all the time; its waits are not followed. */
 void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_ns);
+
+/* For those that tell parts of a walk: a span to copy, of the thread that the walk is on. */
+struct tailor_span path_template(const struct path *path, enum tailor_cause cause);
+
+/* Adds [from_ns, path->now_ns] like the span, a time in which the thread had no CPU, but for what stopped all threads in it. */
+void path_add_off_cpu(const struct path *path, uint64_t from_ns, const struct tailor_span *span);
 
 #endif /* TAILOR_CORRELATE_PATH_H */

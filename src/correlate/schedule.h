@@ -50,6 +50,14 @@ static inline int switched_out_ready(const struct tailor_event *out)
 	return state == TAILOR_TASK_RUNNABLE || state == TAILOR_TASK_THROTTLED;
 }
 
+/* In which state a thread was blocked. One that left its CPU before the window is still known to have been stopped: its wake-up says it. */
+static inline uint32_t blocked_state(const struct stretch *stretch)
+{
+	if (stretch->out)
+		return TAILOR_SWITCH_STATE(stretch->out->extra);
+	return stretch->wakeup && stretch->wakeup->extra & TAILOR_WAKEUP_STOPPED ? TAILOR_TASK_STOPPED : TAILOR_TASK_SLEEPING;
+}
+
 /* The stretch that ends where the cursor is. */
 struct stretch schedule_before(const struct thread_index *index, const struct cursor *cursor);
 

@@ -209,7 +209,7 @@ static void explain_sleep(const struct path *path, const struct stretch *stretch
 
 void wait_explain(const struct path *path, const struct stretch *stretch, uint64_t low_ns, struct tailor_span *span)
 {
-	switch (stretch->out ? TAILOR_SWITCH_STATE(stretch->out->extra) : TAILOR_TASK_SLEEPING) {
+	switch (blocked_state(stretch)) {
 	case TAILOR_TASK_UNINTERRUPTIBLE: explain_disk(path, stretch, span); break;
 	case TAILOR_TASK_STOPPED:
 		span->cause = TAILOR_CAUSE_STOPPED;

@@ -85,7 +85,7 @@ static void add_ready(const struct work *work, const struct stretch *stretch, ui
 
 static void add_waiting(const struct work *work, const struct stretch *stretch, uint64_t from_ns, uint64_t to_ns)
 {
-	uint32_t state = stretch->out ? TAILOR_SWITCH_STATE(stretch->out->extra) : TAILOR_TASK_SLEEPING;
+	uint32_t state = blocked_state(stretch);
 	size_t first = work->spans->count;
 
 	if (state == TAILOR_TASK_UNINTERRUPTIBLE)

@@ -151,8 +151,8 @@ class Truth:
         own = timeline["request"]
         for span in timeline["spans"]:
             start_ns = timeline["begin_ns"] + span["offset_ns"]
-            # A wait, for a disk or for another thread, is nobody's work, whatever it was for.
-            if span["cause"] not in WORKING or "waited for it" in span["detail"] or "ended by" in span["detail"]:
+            # Nothing is claimed of a thread that others waited for, nor of one that may have been at another request.
+            if span["cause"] not in WORKING or "waited for it" in span["detail"] or "for this request or another" in span["detail"]:
                 continue
             others = [part for part in self.during(span["tid"], start_ns, start_ns + span["duration_ns"]) if part[2] != own]
             claimed_ns = sum(part[1] - part[0] for part in others)

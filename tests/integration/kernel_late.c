@@ -97,12 +97,48 @@ static void a_server_that_is_stopped_is_none_of_these(void **state)
 	child_stop(&child);
 }
 
+static size_t count_wakeups(const struct recording *recording, pid_t tid, uint32_t extra)
+{
+	const struct tailor_event *event;
+	size_t index = 0, count = 0;
+
+	while ((event = recording_next(recording, &index, TAILOR_EVENT_WAKEUP, tid)))
+		count += event->extra == extra;
+	return count;
+}
+
+static void whoever_wakes_a_stopped_thread_says_that_it_was_stopped(void **state)
+{
+	struct child child = child_start("sleeper", sleeper, NULL);
+	struct recording recording;
+	uint64_t stopped_ns;
+
+	(void)state;
+	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_SERVER), 0);
+	recording_begin(&recording, kernel);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(child_ask(&child, 1), 2);
+	recording_end(&recording);
+	assert_true(count_wakeups(&recording, child.pid, 0) > 0);
+	assert_int_equal(count_wakeups(&recording, child.pid, TAILOR_WAKEUP_STOPPED), 0);
+	recording_free(&recording);
+
+	recording_begin(&recording, kernel);
+	(void)kept_from_running(&child, &stopped_ns);
+	recording_end(&recording);
+	assert_int_equal(count_wakeups(&recording, child.pid, TAILOR_WAKEUP_STOPPED), 1);
+	recording_free(&recording);
+	tailor_kernel_untrace(kernel, child.pid);
+	child_stop(&child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_thread_that_was_stopped_finds_since_when),
 	        cmocka_unit_test(a_thread_that_only_sleeps_finds_nothing),
 	        cmocka_unit_test(a_server_that_is_stopped_is_none_of_these),
+	        cmocka_unit_test(whoever_wakes_a_stopped_thread_says_that_it_was_stopped),
 	};
 	int failed;
 

@@ -81,8 +81,8 @@ def a_client_that_reads_late_with_a_small_window():
         assert own[-1].arg[1] == DONE
         longest = max(waits, key=lambda wait: wait.ns)
         assert 100 * MS < longest.ns < 400 * MS, waits
-        # Most of it: the rest is until the proxy's side has noticed.
-        assert longest.window_us * 1000 > longest.ns * 0.8, longest
+        # Most of it: the rest is until the proxy's side has noticed, and what the kernel's count is too coarse for.
+        assert longest.window_us * 1000 > longest.ns * 0.7, longest
 
 
 def short_waits_have_their_window_too():
@@ -102,6 +102,25 @@ def short_waits_have_their_window_too():
         if not found:
             print("        (this machine is too busy for a short wait)")
         assert len([wait for wait in found if wait.window_us * 1000 > wait.ns * 0.9]) >= 0.8 * len(found), found
+
+
+def a_client_that_reads_in_small_steps_waits_for_the_whole_of_it():
+    """None of its waits need be worth an event alone."""
+    size = 12 << 20
+    with Proxy(Backend(body_of)) as proxy, Reader(proxy.port, 32768) as client:
+        client.ask(size)
+        while b"\r\n\r\n" not in client.buffer:
+            client.more()
+        left = size - len(client.buffer.split(b"\r\n\r\n", 1)[1])
+        while left > 0:
+            left -= len(client.socket.recv(min(left, 32768)))
+            time.sleep(0.0003)
+        waits, own = waits_of(proxy.events())
+        begin, = [event.time for event in own if event.kind == REPLY_BEGIN]
+        together = [event for event in own if event.kind == CLIENT_WAIT and event.extra]
+        assert together and all(event.extra * 1000 <= event.time - event.arg[0] for event in together), own
+        assert sum(wait.ns for wait in waits) > 0.5 * (own[-1].time - begin), waits
+        assert sum(wait.window_us + wait.buffer_us for wait in waits) * 1000 > 0.25 * (own[-1].time - begin), waits
 
 
 def each_stop_of_the_reader_is_a_wait_of_its_own():
@@ -197,7 +216,8 @@ def a_wait_belongs_to_its_request_alone():
         assert not [event for event in second if event.kind == CLIENT_WAIT] and second[-1].kind == END
 
 
-run([a_client_that_reads_late_with_a_small_window, short_waits_have_their_window_too, each_stop_of_the_reader_is_a_wait_of_its_own,
+run([a_client_that_reads_late_with_a_small_window, short_waits_have_their_window_too,
+     a_client_that_reads_in_small_steps_waits_for_the_whole_of_it, each_stop_of_the_reader_is_a_wait_of_its_own,
      the_same_response_reframed, who_takes_all_at_once_waits_for_nothing, the_server_that_is_slow_is_no_wait_of_the_client,
      a_wait_that_the_client_ends_by_going, a_wait_that_the_proxy_has_enough_of, clients_on_a_unix_socket_wait_too,
      a_wait_belongs_to_its_request_alone])

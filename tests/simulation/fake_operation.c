@@ -149,8 +149,9 @@ static void try_receive(struct operation *operation, struct wire *wire)
 
 static void refuse_send(struct operation *operation, struct wire *wire)
 {
-	wire->refused_before_ns = wire->refused_ns;
 	wire->refused_ns = world.now_ns;
+	if (!wire->refused_first_ns)
+		wire->refused_first_ns = world.now_ns;
 	finish(operation, -EAGAIN, 0);
 }
 

@@ -32,9 +32,9 @@ struct wire {
 	struct stream out; /* proxy to peer */
 	struct operation *receive, *send, *connect; /* under way */
 	bool accepted, connected;
-	/* When a send was told that there is no room, last and the time before, and how many have then waited for it for so long that
+	/* When a send was told that there is no room, first and last, and how many have then waited for it for so long that
 	 * it must be told. */
-	uint64_t refused_ns, refused_before_ns;
+	uint64_t refused_first_ns, refused_ns;
 	unsigned int long_waits;
 	bool linger_reset;  /* SO_LINGER of 0 */
 	bool proxy_closed;

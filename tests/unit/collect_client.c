@@ -86,13 +86,75 @@ static void of_many_waits_the_longest_stay_in_order(void **state)
 	(void)state;
 	open_ring(&ring);
 	for (size_t i = 0; i < sizeof(us) / sizeof(us[0]); i++)
-		put_wait(&ring, 1000 * i, us[i], us[i]);
+		put_wait(&ring, 3000 * i, us[i], us[i]);
 	record = end(&ring);
 	assert_int_equal(record->client_waits, TAILOR_CLIENT_WAITS_MAX);
 	for (size_t i = 0; i < TAILOR_CLIENT_WAITS_MAX; i++) {
 		assert_int_equal(record->client_wait[i].bytes, kept[i]);
 		assert_int_equal(record->client_wait[i].end_ns - record->client_wait[i].start_ns, kept[i] * US);
 	}
+}
+
+static void of_many_waits_with_little_between_all_are_told(void **state)
+{
+	uint64_t waited_us = 0, window_us = 0, covered_ns = 0;
+	const struct tailor_record *record;
+	struct ring ring;
+
+	(void)state;
+	open_ring(&ring);
+	/* One that stands alone, then forty with 100 us between. */
+	put_wait(&ring, 1000, 5000, 9);
+	for (size_t i = 0; i < 40; i++)
+		put_wait(&ring, 20000 + 400 * i, 300, 4096 + i);
+	record = end(&ring);
+	assert_int_equal(record->client_waits, TAILOR_CLIENT_WAITS_MAX);
+	assert_int_equal(record->client_wait[0].end_ns - record->client_wait[0].start_ns, 5000 * US);
+	assert_int_equal(record->client_wait[0].waited_us, 0);
+	for (size_t i = 1; i < TAILOR_CLIENT_WAITS_MAX; i++) {
+		const struct tailor_client_wait *wait = &record->client_wait[i];
+
+		assert_true(wait->start_ns >= wait[-1].end_ns);
+		covered_ns += wait->end_ns - wait->start_ns;
+		waited_us += wait->waited_us ? wait->waited_us : (wait->end_ns - wait->start_ns) / US;
+		window_us += wait->window_us;
+	}
+	assert_int_equal(waited_us, 40 * 300);
+	assert_int_equal(window_us, 40 * 299);
+	assert_true(covered_ns > (40 * 300 + 32 * 100) * US);
+	assert_int_equal(record->client_wait[7].end_ns, BEGIN_NS + (20000 + 39 * 400 + 300) * US);
+	assert_int_equal(record->client_wait[7].bytes, 4096 + 39);
+}
+
+static void waits_with_more_between_than_they_are_stay_apart(void **state)
+{
+	const struct tailor_record *record;
+	struct ring ring;
+
+	(void)state;
+	open_ring(&ring);
+	for (size_t i = 0; i < 20; i++)
+		put_wait(&ring, 1000 * i, 210 + i, 1);
+	record = end(&ring);
+	for (size_t i = 0; i < TAILOR_CLIENT_WAITS_MAX; i++) {
+		assert_int_equal(record->client_wait[i].waited_us, 0);
+		assert_int_equal(record->client_wait[i].end_ns - record->client_wait[i].start_ns, (210 + 12 + i) * US);
+	}
+}
+
+static void many_short_waits_that_the_proxy_has_summed_are_told_as_such(void **state)
+{
+	struct tailor_event event = {.kind = TAILOR_EVENT_CLIENT_WAIT, .request = REQUEST, .time_ns = BEGIN_NS + 900 * US,
+	                             .extra = 600, .arg = {BEGIN_NS + 100 * US, 4096, TAILOR_CLIENT_WAIT(500, 0)}};
+	const struct tailor_record *record;
+	struct ring ring;
+
+	(void)state;
+	open_ring(&ring);
+	tailor_channel_write(&ring.channel, &event, NULL, 0);
+	record = end(&ring);
+	assert_int_equal(record->client_waits, 1);
+	assert_int_equal(record->client_wait[0].waited_us, 600);
 }
 
 static void a_wait_that_ends_before_it_begins_is_none(void **state)
@@ -113,8 +175,9 @@ static void a_request_that_was_read_late_says_since_when(void **state)
 
 	(void)state;
 	open_ring(&ring);
-	put(&ring, TAILOR_EVENT_REQUEST_LATE, BEGIN_NS, BEGIN_NS - 5000, 0, 0);
+	put(&ring, TAILOR_EVENT_REQUEST_LATE, BEGIN_NS, BEGIN_NS - 5000, BEGIN_NS - 2000, 0);
 	record = end(&ring);
+	assert_int_equal(record->late_there_ns, BEGIN_NS - 2000);
 	assert_int_equal(record->late_from_ns, BEGIN_NS - 5000);
 	assert_int_equal(record->request.begin_ns, BEGIN_NS);
 	assert_int_equal(record->attempts, 0);
@@ -125,6 +188,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_wait_is_told_as_it_was),
 	        cmocka_unit_test(of_many_waits_the_longest_stay_in_order),
+	        cmocka_unit_test(of_many_waits_with_little_between_all_are_told),
+	        cmocka_unit_test(waits_with_more_between_than_they_are_stay_apart),
+	        cmocka_unit_test(many_short_waits_that_the_proxy_has_summed_are_told_as_such),
 	        cmocka_unit_test(a_wait_that_ends_before_it_begins_is_none),
 	        cmocka_unit_test(a_request_that_was_read_late_says_since_when),
 	};

@@ -35,6 +35,15 @@ static void put(const struct tailor_channel *channel, uint64_t time_ns, const ch
 	tailor_channel_write(channel, &event, text, text ? strlen(text) : 0);
 }
 
+/* Faults are told when their thread leaves its CPU, which may be long after the last of them. */
+static void put_faults(const struct tailor_channel *channel, uint64_t time_ns)
+{
+	struct tailor_event event = {.kind = TAILOR_EVENT_PAGE_FAULTS, .time_ns = time_ns, .pid = 10, .tid = 1, .extra = 3};
+
+	event.arg[0] = time_ns - 1000;
+	tailor_channel_write(channel, &event, NULL, 0);
+}
+
 static uint64_t draw(uint64_t *state, uint64_t below)
 {
 	*state ^= *state << 13;
@@ -170,6 +179,56 @@ static void without_room_the_begin_and_the_end_stay_and_the_middle_is_a_loss(voi
 	assert_int_equal(harvest.event_count, 50 + 256);
 	tailor_hold_trim(&hold, UINT64_MAX, &room);
 	assert_int_equal(room, 1000);
+	tailor_harvest_free(&harvest);
+	free_channel(&channel);
+}
+
+static void faults_that_were_told_late_do_not_hide_what_was_before_them(void **state)
+{
+	struct tailor_channel channel = channel_of(1024);
+	struct tailor_hold hold = {0};
+	size_t room = 1 << 20, first;
+
+	(void)state;
+	put(&channel, 999 * MS, NULL); /* so that the search comes upon faults */
+	for (uint64_t i = 0; i < 400; i++) {
+		put(&channel, 1000 * MS + i * MS, NULL);
+		put_faults(&channel, 800 * MS + i * MS);
+	}
+	for (uint64_t needed_ns = 1010 * MS; needed_ns < 1390 * MS; needed_ns += 7 * MS) {
+		assert_int_equal(tailor_hold_follow(&hold, &channel, needed_ns, 1, &room), 0);
+		for (first = hold.first; first < hold.first + hold.count && hold.slots[first].kind != TAILOR_EVENT_SWITCH_IN; first++)
+			;
+		assert_true(first < hold.first + hold.count);
+		assert_true(hold.slots[first].time_ns <= needed_ns);
+		tailor_hold_drop(&hold, &room);
+	}
+	free_channel(&channel);
+}
+
+static void what_was_given_back_is_not_forgotten_over_faults_that_were_told_late(void **state)
+{
+	struct tailor_channel channel = channel_of(64);
+	struct tailor_harvest harvest = {0};
+	struct tailor_hold hold = {0};
+	struct tailor_source source = {.channel = channel, .name = "cpu0", .hold = &hold};
+	size_t room = 1000;
+
+	(void)state;
+	for (uint64_t i = 0; i < 40; i++)
+		put(&channel, 1000 * MS + i * MS, NULL);
+	put_faults(&channel, 900 * MS);
+	assert_int_equal(tailor_hold_follow(&hold, &channel, 800 * MS, 1, &room), 0);
+	tailor_hold_trim(&hold, 1100 * MS, &room);
+	for (uint64_t i = 0; i < 64; i++)
+		put(&channel, 1200 * MS + i * MS, NULL);
+	assert_int_equal(tailor_hold_follow(&hold, &channel, 1100 * MS, 1, &room), 0);
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 1010 * MS, 3000 * MS), 0);
+	assert_int_equal(harvest.loss_count, 1);
+	/* One that began later lacks nothing. */
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 1100 * MS, 3000 * MS), 0);
+	assert_int_equal(harvest.loss_count, 0);
+	tailor_hold_drop(&hold, &room);
 	tailor_harvest_free(&harvest);
 	free_channel(&channel);
 }
@@ -314,6 +373,8 @@ int main(void)
 		cmocka_unit_test(a_small_ring_that_is_followed_gives_the_windows_of_a_large_one),
 		cmocka_unit_test(nothing_is_copied_while_the_ring_reaches_back_far_enough),
 		cmocka_unit_test(without_room_the_begin_and_the_end_stay_and_the_middle_is_a_loss),
+		cmocka_unit_test(faults_that_were_told_late_do_not_hide_what_was_before_them),
+		cmocka_unit_test(what_was_given_back_is_not_forgotten_over_faults_that_were_told_late),
 		cmocka_unit_test(a_channel_without_an_event_around_the_begin_has_lost_nothing),
 		cmocka_unit_test(what_was_overwritten_is_counted_from_the_last_look_before_the_window),
 		cmocka_unit_test(a_position_that_its_producer_never_filled_is_dropped_and_one_that_is_gone_overwritten),

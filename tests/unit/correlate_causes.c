@@ -379,6 +379,26 @@ static void a_stopped_server_and_a_stopped_proxy_are_told_apart(void **state)
 	scene_close(&scene);
 }
 
+static void a_server_that_was_stopped_before_the_window_was_stopped(void **state)
+{
+	for (int stopped = 0; stopped < 2; stopped++) {
+		struct scene scene;
+
+		(void)state;
+		scene_open(&scene, 9000);
+		request_leaves(&scene, 1010);
+		proxy_story(&scene, 9000, LOOP);
+		wake(&scene, 7000, LOOP, STRANGER)->extra = stopped ? TAILOR_WAKEUP_STOPPED : 0;
+		in(&scene, 7005, LOOP, IDLE);
+		receives(&scene, 7020, LOOP, REQUEST);
+		departure(&scene, 9000, LOOP);
+		explain(&scene);
+		assert_took(&scene, TAILOR_CAUSE_STOPPED, stopped ? 7000 - 1010 : 0);
+		assert_int_equal(scene.timeline.dominant, stopped ? TAILOR_CAUSE_STOPPED : TAILOR_CAUSE_SERVER);
+		scene_close(&scene);
+	}
+}
+
 static void a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came(void **state)
 {
 	struct scene scene;
@@ -402,6 +422,28 @@ static void a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came(
 	scene_close(&scene);
 }
 
+static void what_tcp_says_tells_when_a_request_came_that_no_event_tells(void **state)
+{
+	static const struct {
+		uint64_t there_us, begin_us;
+	} cases[] = {{600, 600}, {399, 1000}, {0, 1000}, {1200, 1000}}; /* within the time in which the worker was held up, or of no use */
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct scene scene;
+
+		scene_open_at_loop(&scene, 50000);
+		scene.window.record.late_from_ns = US(400);
+		scene.window.record.late_there_ns = US(cases[i].there_us);
+		scene.window.record.client_port = 5555;
+		scene_add(&scene, 450, TAILOR_EVENT_ARRIVAL, PROXY)->extra = TAILOR_PORTS(8000, 5556);
+		departure(&scene, 50000, LOOP);
+		explain(&scene);
+		assert_int_equal(scene.timeline.request.begin_ns, US(cases[i].begin_us));
+		scene_close(&scene);
+	}
+}
+
 static void what_waits_while_the_client_takes_nothing_waits_for_the_client(void **state)
 {
 	struct scene scene;
@@ -423,6 +465,46 @@ static void what_waits_while_the_client_takes_nothing_waits_for_the_client(void 
 	assert_detail(&scene, TAILOR_CAUSE_SLOW_CLIENT, "the client's window was closed for 38.0 ms of 40.0 ms; 65536 bytes waited");
 	assert_took(&scene, TAILOR_CAUSE_RESPONSE_TRANSIT, 500 + 1000 + 5);
 	scene_close(&scene);
+}
+
+/* The server is pushed off its CPU and collects while the proxy has bytes that the client does not take. */
+static void many_short_waits_for_the_client_are_the_clients_if_most_was_waiting(void **state)
+{
+	static const struct {
+		uint32_t waited_us, window_us;
+		enum tailor_cause cause;
+		uint64_t us;
+	} cases[] = {
+	        {6000, 36000, TAILOR_CAUSE_SLOW_CLIENT, 40000}, /* the window was closed for most of it */
+	        {30000, 0, TAILOR_CAUSE_SLOW_CLIENT, 5000 + 1000}, /* nothing known of the window: what the server did stays its own */
+	        {6000, 4000, TAILOR_CAUSE_SLOW_CLIENT, 0},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct scene scene;
+		struct tailor_record *record = &scene.window.record;
+
+		scene_open_at_loop(&scene, 50000);
+		record->reply_begin_ns = US(2000);
+		record->attempt[0].response_begin_ns = US(1900);
+		record->request.response_bytes = 5000000;
+		record->client_waits = 1;
+		record->client_wait[0] = (struct tailor_client_wait){.start_ns = US(3000), .end_ns = US(43000), .bytes = 65536,
+		                                                     .window_us = cases[i].window_us, .waited_us = cases[i].waited_us};
+		out(&scene, 5000, LOOP, TAILOR_TASK_RUNNABLE, STRANGER);
+		in(&scene, 35000, LOOP, STRANGER);
+		out(&scene, 36000, LOOP, TAILOR_TASK_SLEEPING, IDLE)->extra = TAILOR_SWITCH(TAILOR_TASK_SLEEPING, 7 + 1);
+		wakes(&scene, 42000, LOOP, IDLE, 42005);
+		departure(&scene, 50000, LOOP);
+		explain(&scene);
+		assert_took(&scene, cases[i].cause, cases[i].us);
+		if (i == 0)
+			assert_detail(&scene, TAILOR_CAUSE_SLOW_CLIENT, "the client's window was closed for 36.0 ms of 40.0 ms; in many steps");
+		else
+			assert_took(&scene, TAILOR_CAUSE_PREEMPTED, 30000);
+		scene_close(&scene);
+	}
 }
 
 static void tcp_says_why_it_kept_the_response(void **state)
@@ -503,9 +585,12 @@ int main(void)
 		cmocka_unit_test(a_fault_that_slept_names_its_file),
 		cmocka_unit_test(reading_a_class_from_a_slow_disk_is_class_loading),
 		cmocka_unit_test(a_stopped_server_and_a_stopped_proxy_are_told_apart),
+		cmocka_unit_test(a_server_that_was_stopped_before_the_window_was_stopped),
 		cmocka_unit_test(a_request_that_came_while_the_proxy_was_stopped_begins_when_it_came),
+		cmocka_unit_test(what_tcp_says_tells_when_a_request_came_that_no_event_tells),
 		cmocka_unit_test(what_waits_while_the_client_takes_nothing_waits_for_the_client),
 		cmocka_unit_test(a_server_that_waits_for_room_in_poll_waits_for_the_client),
+		cmocka_unit_test(many_short_waits_for_the_client_are_the_clients_if_most_was_waiting),
 		cmocka_unit_test(tcp_says_why_it_kept_the_response),
 		cmocka_unit_test(losses_take_certainty_and_completeness),
 	};

@@ -84,7 +84,7 @@ static void draw_record(struct tailor_record *record, uint64_t span)
 	record->late_from_ns = draw(3) ? 0 : draw_ns(span);
 	record->client_waits = (uint8_t)draw(12);
 	for (size_t i = 0; i < TAILOR_CLIENT_WAITS_MAX; i++)
-		record->client_wait[i] = (struct tailor_client_wait){draw_ns(span), draw_ns(span), draw(3), draw(5000), draw(5000)};
+		record->client_wait[i] = (struct tailor_client_wait){draw_ns(span), draw_ns(span), draw(3), draw(5000), draw(5000), draw(2) ? draw(5000) : 0};
 	record->attempts = (uint8_t)draw(7);
 	record->answered = (int8_t)((int)draw(6) - 1);
 	for (size_t i = 0; i < TAILOR_ATTEMPTS_MAX; i++)
