@@ -482,7 +482,12 @@ void path_cover(struct path *path, uint32_t tid, uint64_t from_ns, uint64_t to_n
 		case STRETCH_ON_CPU: cover_on_cpu(path, thread, low, path->now_ns, stretch.cpu); break;
 		case STRETCH_RUN_QUEUE:
 		case STRETCH_PREEMPTED: add_ready(path, &stretch, low); break;
-		case STRETCH_BLOCKED: add_wait(path, &stretch, low); break;
+		case STRETCH_BLOCKED:
+			if (is_vm_thread(path, stretch.wakeup))
+				add_safepoint(path, &stretch, low);
+			else
+				add_wait(path, &stretch, low);
+			break;
 		case STRETCH_UNKNOWN: add_unknown(path, low); break;
 		}
 		path->now_ns = low;

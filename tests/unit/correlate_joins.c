@@ -385,6 +385,27 @@ static void the_applications_word_goes_before_what_wake_ups_suggest(void **state
 	scene_close(&scene);
 }
 
+/* As wherever the walk itself comes to a thread that the VM Thread let go. */
+static void a_collection_that_stops_whom_the_application_named_is_the_collectors(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 50000);
+	in(&scene, 950, HOLDER, IDLE);
+	says_it_works(&scene, 1200, 49000, HOLDER, 0);
+	sleeps(&scene, 1300, HOLDER);
+	collects(&scene, SERVER, 1350, 44350, "Copy\tSystem.gc()");
+	wakes(&scene, 44390, HOLDER, VM_THREAD, 44400);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 50);
+	assert_took(&scene, TAILOR_CAUSE_GC, 43000);
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 40);
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_GC);
+	scene_close(&scene);
+}
+
 /* An end of another request, begun by nobody, ends nothing; a begin of one does. */
 static void the_applications_word_holds_until_it_says_otherwise(void **state)
 {
@@ -449,6 +470,7 @@ int main(void)
 		cmocka_unit_test(a_virtual_thread_is_refused_where_its_mounts_may_have_been_lost),
 		cmocka_unit_test(a_response_that_another_virtual_thread_wrote_is_refused),
 		cmocka_unit_test(the_applications_word_goes_before_what_wake_ups_suggest),
+		cmocka_unit_test(a_collection_that_stops_whom_the_application_named_is_the_collectors),
 		cmocka_unit_test(the_applications_word_holds_until_it_says_otherwise),
 		cmocka_unit_test(the_word_of_a_virtual_thread_holds_wherever_it_is_mounted),
 	};
