@@ -17,6 +17,8 @@ import load_harness
 from whole_proxy import Proxy
 
 SLOTS = 1024
+# What a slow request's rings hold is copied when it is 100 ms old, and on a busy machine the observer comes late to it.
+COPIED_NS = 400e6
 JAVA = """
 import com.sun.net.httpserver.HttpServer;
 import java.net.InetSocketAddress;
@@ -127,7 +129,7 @@ def what_the_kernel_wrote_while_nobody_could_read_is_a_gap_at_its_place(director
             assert losses and any("lost" in text for text in timeline["missing"]), said(timeline)
             for loss in losses:
                 # What was there at the last look before is held, but for what had just been written.
-                assert stopped_ns - 150e6 < loss["from_ns"] < going_on_ns, (stopped_ns, going_on_ns, loss)
+                assert stopped_ns - COPIED_NS < loss["from_ns"] < going_on_ns, (stopped_ns, going_on_ns, loss)
                 assert stopped_ns < loss["to_ns"] < going_on_ns + 50e6, (stopped_ns, going_on_ns, loss)
             most = max(losses, key=lambda loss: loss["events"])
             assert most["events"] > 2 * SLOTS, losses
