@@ -41,7 +41,7 @@ class Full(Plant):
         since_ns = now_ns()
         request = stage.send("/spin?us=8000")
         stage.run(2)
-        stage.tell("collect")
+        stage.tell_meanwhile("collect")
         stage.traffic.finish()
         return Planting([request], stage.victim.collections(since_ns))
 

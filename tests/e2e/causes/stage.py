@@ -2,6 +2,7 @@
 """One victim behind one proxy, with traffic: what the plants act on."""
 import os
 import re
+import select
 import signal
 import socket
 import subprocess
@@ -86,9 +87,18 @@ class Victim(harness.Process):
         self.control = socket.create_connection(("127.0.0.1", int(match[2])), timeout=60)
         return self
 
+    def begin(self, command):
+        self.control.sendall((command + "\n").encode())
+
+    def has_answered(self):
+        return bool(select.select([self.control], [], [], 0)[0])
+
     def tell(self, command):
         """Returns when it is done."""
-        self.control.sendall((command + "\n").encode())
+        self.begin(command)
+        self.wait_done(command)
+
+    def wait_done(self, command):
         answer = b""
         while not answer.endswith(b"\n"):
             data = self.control.recv(4096)
@@ -172,6 +182,13 @@ class Stage:
             self.send("/work")
             self.run(3)
         self.traffic.finish()
+
+    def tell_meanwhile(self, command):
+        """Returns when it is done; the clients go on: one that does not read would take that for the server's slowness."""
+        self.victim.begin(command)
+        while not self.victim.has_answered():
+            self.run(0.2)
+        self.victim.wait_done(command)
 
     def waited_for_cpu_ns(self):
         """How long the threads that requests need have been ready without a CPU, by the kernel's own account."""
