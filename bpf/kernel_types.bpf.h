@@ -31,6 +31,7 @@
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
 struct mm_struct;
+struct io_uring_task;
 
 struct cfs_rq {
 	int throttle_count; /* how many of its group and those above it are out of CPU quota, on this CPU */
@@ -42,6 +43,7 @@ struct sched_entity {
 
 struct task_struct {
 	struct mm_struct *mm;
+	struct io_uring_task *io_uring; /* not NULL once it has used a ring */
 	unsigned int __state;
 	unsigned int flags;
 	int prio;

@@ -27,6 +27,12 @@ uint64_t late_since_ns[LATE_THREADS] __weak = {};
 uint64_t late_mask __weak = 0; /* the entries that are in use: mostly none, and then nothing else is looked at */
 uint64_t late_first_ns __weak = 0; /* since when any is: nobody is late who could not be by that */
 
+/* Only workers have rings. The observer, which is nice, may wait for a CPU all the time: nobody waits for it. */
+static __always_inline bool is_worker(const struct task_struct *task)
+{
+	return task->io_uring;
+}
+
 /* The task is to run from now on, or is stopped, and does not run. */
 static __always_inline void late_begins(const struct task_struct *task, uint64_t time_ns)
 {
@@ -70,14 +76,14 @@ static __always_inline void late_ends(const struct task_struct *task, uint64_t t
 /* For sched_waking. One that has not left its CPU yet is not kept from running. */
 static __always_inline void late_woken(const struct task_struct *task, uint32_t role)
 {
-	if (role == ROLE_PROXY && !task->on_cpu)
+	if (role == ROLE_PROXY && is_worker(task) && !task->on_cpu)
 		late_begins(task, bpf_ktime_get_ns());
 }
 
 /* For sched_switch. */
 static __always_inline void late_switched_out(const struct task_struct *task, uint32_t role, enum tailor_task_state state, uint64_t time_ns)
 {
-	if (role == ROLE_PROXY && (state == TAILOR_TASK_RUNNABLE || state == TAILOR_TASK_STOPPED || state == TAILOR_TASK_THROTTLED))
+	if (role == ROLE_PROXY && is_worker(task) && (state == TAILOR_TASK_RUNNABLE || state == TAILOR_TASK_STOPPED || state == TAILOR_TASK_THROTTLED))
 		late_begins(task, time_ns);
 }
 

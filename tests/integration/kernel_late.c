@@ -3,7 +3,9 @@
 #include "tests/integration/kernel_harness.h"
 
 #include <errno.h>
+#include <linux/io_uring.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,9 +15,19 @@
 
 static struct tailor_kernel *kernel;
 
+/* A worker is known by its having a ring. */
+static void have_a_ring(void)
+{
+	struct io_uring_params parameters = {0};
+
+	if (syscall(SYS_io_uring_setup, 1, &parameters) < 0)
+		_exit(1);
+}
+
 /* Sleeps when it is told to, and tells when it has slept. */
 static void sleeper(int control, void *context)
 {
+	have_a_ring();
 	(void)context;
 	for (;;)
 		control_tell(control, control_hear(control) + 1);
