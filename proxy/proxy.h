@@ -12,13 +12,34 @@
 #include <tailor/channel.h>
 #include <tailor/jvm_page.h>
 #include <tailor/late.h>
+#include <tailor/stop.h>
 #include <tailor/tag.h>
 #include "base/address.h"
 
-#define TAILOR_PROXY_SERVERS_MAX 2 /* an active/backup pair, or one alone */
+#define TAILOR_PROXY_SERVERS_MAX TAILOR_STOP_SERVERS
+#define TAILOR_PROXY_ROUTES_MAX 16
+#define TAILOR_PROXY_ROUTE_BYTES 128
 #define TAILOR_PROXY_WORKERS_MAX TAILOR_JVM_WAKERS
 /* How long a client must take nothing of its response for TAILOR_EVENT_CLIENT_WAIT. */
 #define TAILOR_PROXY_CLIENT_WAIT_NS UINT64_C(200000)
+
+enum tailor_proxy_mode {
+	TAILOR_PROXY_ACTIVE_BACKUP = 0, /* one serves; when it cannot, the next one that can does, and stays it */
+	TAILOR_PROXY_BALANCED = 1,      /* each request goes to the one with the least in flight, of those that do not stand still */
+};
+
+/* When a request in flight at a server that stands still goes to another one, too. */
+enum tailor_proxy_replay_when {
+	TAILOR_PROXY_REPLAY_PREDICTED = 0, /* when the rest of the stop is expected to take longer than the other server will */
+	TAILOR_PROXY_REPLAY_ALWAYS = 1,
+	TAILOR_PROXY_REPLAY_NEVER = 2,     /* new requests still avoid it */
+};
+
+/* Requests that may be sent twice. */
+struct tailor_proxy_route {
+	uint32_t methods; /* bits 1 << enum http1_method */
+	char path[TAILOR_PROXY_ROUTE_BYTES]; /* the target without its query; a `*` stands for any characters but `/`, a last `**` for all; "" any path */
+};
 
 struct tailor_proxy_server {
 	char name[32];
@@ -50,8 +71,15 @@ struct tailor_proxy_options {
 
 	uint64_t busy_poll_ns; /* how long a worker that has nothing to do looks for work before it sleeps; 0: not at all */
 
-	int failover_on_gc;
-	uint32_t replay_methods; /* bit 1 << enum http1_method: may be sent twice */
+	enum tailor_proxy_mode mode;
+	uint32_t failover_on; /* bits 1 << enum tailor_stop_kind: SAFEPOINT, GC, STALL (with SIGNAL), GONE; 0: never */
+	enum tailor_proxy_replay_when replay_when;
+	struct tailor_proxy_route route[TAILOR_PROXY_ROUTES_MAX];
+	unsigned int routes;
+	/* Replays because of stops: at most this part of all requests, and in any case so many a second; of one server's, and in all. */
+	double replay_part; /* 0..1 */
+	unsigned int replay_floor_per_s;
+	uint64_t switch_min_ns; /* a server that became the active one because another stood still stays it for so long, while it can */
 	uint64_t replay_bytes_max;   /* of a body, kept so that it can be; 0: none but short ones' that are here anyway */
 	uint64_t replay_bytes_total; /* of all bodies, all workers together */
 	unsigned int replay_attempts_max; /* attempts of one request in all, 1..TAILOR_ATTEMPTS_MAX */
@@ -70,6 +98,8 @@ struct tailor_proxy_options {
 
 	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
 	const struct tailor_late *late;         /* TAILOR_LATE_THREADS entries; NULL: nobody tells */
+	const struct tailor_stop *stops;        /* TAILOR_STOP_SERVERS entries; NULL: nobody tells */
+	int stops_fd;                           /* polls readable when one of them has changed; with `stops` */
 	const struct tailor_channel *channels;  /* one request channel per worker */
 };
 
@@ -137,6 +167,8 @@ enum tailor_not_moved {
 	TAILOR_NOT_MOVED_DOWN,        /* the other server is down */
 	TAILOR_NOT_MOVED_REPLAY_FULL, /* its body would be, but others' had used up replay_bytes_total */
 	TAILOR_NOT_MOVED_FULL,        /* the other server is at in_flight_max */
+	TAILOR_NOT_MOVED_SHORT,       /* the stop was expected to be over before another server would have answered */
+	TAILOR_NOT_MOVED_BUDGET,      /* too many had been moved lately */
 	TAILOR_NOT_MOVED_REASONS,     /* how many there are */
 };
 
@@ -202,8 +234,14 @@ void tailor_proxy_status(const struct tailor_proxy *proxy, struct tailor_proxy_s
 
 /* What can change while the proxy serves; as in tailor_proxy_options. */
 struct tailor_proxy_settings {
-	int failover_on_gc;
-	uint32_t replay_methods;
+	enum tailor_proxy_mode mode;
+	uint32_t failover_on;
+	enum tailor_proxy_replay_when replay_when;
+	struct tailor_proxy_route route[TAILOR_PROXY_ROUTES_MAX];
+	unsigned int routes;
+	double replay_part;
+	unsigned int replay_floor_per_s;
+	uint64_t switch_min_ns;
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns;
 	uint64_t idle_timeout_ns;

@@ -165,6 +165,11 @@ enum tailor_event_kind {
 	 * earlier than REQUEST_BEGIN says, but not before arg[0]. extra: client's port. arg[1]: by when they were there, as TCP says, which
 	 * counts in ticks of the kernel's clock: up to two of them late, never early; 0: not known. */
 	TAILOR_EVENT_REQUEST_LATE = 76,
+	/* What one worker did about a stop of a server, written when that is over. request: 0. extra: TAILOR_STOPPED(server, enum tailor_stop_kind
+	 * (stop.h) by which it was noticed first, requests that were in flight there). arg[0]: when it began, by whoever told. arg[1]: TAILOR_STOP_TIMES(us
+	 * from then until this worker noticed, us until the bytes of its last replay were handed to the kernel, 0: none were). arg[2]: TAILOR_STOP_MOVES(moved,
+	 * not moved, the most frequent reason why not: enum tailor_not_moved). text: "CAUSE", as far as the JVM said it. */
+	TAILOR_EVENT_SERVER_STOPPED = 77,
 
 	/* --- any ------------------------------------------------------------------------------- */
 
@@ -231,6 +236,19 @@ enum tailor_event_kind {
 #define TAILOR_CLIENT_WAIT_WINDOW_US(wait) ((uint32_t)((wait) >> 32))
 #define TAILOR_CLIENT_WAIT_BUFFER_US(wait) ((uint32_t)(wait))
 
+/* In SERVER_STOPPED. Counts and times are capped. */
+#define TAILOR_STOPPED(server, kind, in_flight) ((uint32_t)(uint8_t)(server) << 24 | (uint32_t)(uint8_t)(kind) << 16 | (uint16_t)(in_flight))
+#define TAILOR_STOPPED_SERVER(extra) ((uint8_t)((extra) >> 24))
+#define TAILOR_STOPPED_KIND(extra) ((uint8_t)((extra) >> 16))
+#define TAILOR_STOPPED_IN_FLIGHT(extra) ((uint16_t)(extra))
+#define TAILOR_STOP_TIMES(noticed_us, replayed_us) ((uint64_t)(uint32_t)(noticed_us) << 32 | (uint32_t)(replayed_us))
+#define TAILOR_STOP_NOTICED_US(times) ((uint32_t)((times) >> 32))
+#define TAILOR_STOP_REPLAYED_US(times) ((uint32_t)(times))
+#define TAILOR_STOP_MOVES(moved, not_moved, why) ((uint64_t)(uint16_t)(moved) << 32 | (uint32_t)(uint16_t)(not_moved) << 16 | (uint16_t)(why))
+#define TAILOR_STOP_MOVED(moves) ((uint16_t)((moves) >> 32))
+#define TAILOR_STOP_NOT_MOVED(moves) ((uint16_t)((moves) >> 16))
+#define TAILOR_STOP_WHY_NOT(moves) ((uint16_t)(moves))
+
 /* The state a task was in when it lost its CPU; the kernel's __state folded to what attribution needs. */
 enum tailor_task_state {
 	TAILOR_TASK_RUNNABLE = 0,      /* preempted or yielded */
@@ -259,6 +277,8 @@ enum tailor_failover_reason {
 	TAILOR_FAILOVER_GC = 1,      /* the server's JVM began a collection */
 	TAILOR_FAILOVER_CONNECT = 2, /* the server refused or could not be reached */
 	TAILOR_FAILOVER_CLOSED = 3,  /* the connection died before the first response byte */
+	TAILOR_FAILOVER_SAFEPOINT = 4, /* the server's JVM stopped its threads for something else, or for what is not known yet */
+	TAILOR_FAILOVER_STALL = 5,   /* the server's process stands still */
 };
 
 enum tailor_attempt_end {

@@ -16,7 +16,8 @@
  *
  * Trust: whoever may connect to the socket or listen on it is trusted (file permissions). Still, the
  * proxy checks every size and offset before it maps, and the agent never waits for anything a proxy
- * does: of the proxy's writable words it reads only `sleeping`, as zero or not zero.
+ * does: of the proxy's writable words it reads `sleeping` and `wants`, bit by bit, and `wish`, which it grants only where the
+ * agent's own options allow it.
  */
 #ifndef TAILOR_JVM_PAGE_H
 #define TAILOR_JVM_PAGE_H
@@ -24,10 +25,13 @@
 #include <stdint.h>
 
 #define TAILOR_JVM_MAGIC UINT64_C(0x314d564a4c494154) /* "TAILJVM1" in memory on little endian */
-#define TAILOR_JVM_VERSION 1
+#define TAILOR_JVM_VERSION 2
 #define TAILOR_JVM_WAKERS 16
 #define TAILOR_JVM_RECONNECT_MS 100
-#define TAILOR_JVM_HEARTBEAT_MS 20
+#define TAILOR_JVM_HEARTBEAT_MS 5
+/* Without a heartbeat for so long the process stands still, unless whoever looks has stood still himself. */
+#define TAILOR_JVM_STALL_MS 25
+#define TAILOR_JVM_CAUSE_BYTES 40
 
 enum tailor_jvm_state {
 	TAILOR_JVM_RUNNING = 0,
@@ -39,6 +43,43 @@ enum tailor_jvm_state {
 #define TAILOR_JVM_STATE(state, since_ns) (((uint64_t)(since_ns) << 2) | (uint64_t)(state))
 #define TAILOR_JVM_STATE_OF(word) ((enum tailor_jvm_state)((word) & 3))
 #define TAILOR_JVM_SINCE_NS(word) ((uint64_t)(word) >> 2)
+
+/* What the agent was allowed to by its options, in page.can. */
+#define TAILOR_JVM_CAN_HEAP 1          /* it has a thread that asks how full the heap is */
+#define TAILOR_JVM_CAN_COLLECT_YOUNG 2 /* and may bring a collection about (option collect=young), */
+#define TAILOR_JVM_CAN_COLLECT_FULL 4  /* a full one (collect=full) */
+
+/* In page.wants: the agent keeps page.heap current, every TAILOR_JVM_HEAP_MS. */
+#define TAILOR_JVM_WANTS_HEAP 1
+#define TAILOR_JVM_HEAP_MS 2
+
+/*
+ * A wish for a collection: what, and until when it is one, in one word. A new wish is another word than the one before it. The agent
+ * stores it to page.granted when the collection that it brought about is over, or when it will bring about none.
+ */
+enum tailor_jvm_wish {
+	TAILOR_JVM_WISH_NONE = 0,
+	TAILOR_JVM_WISH_YOUNG = 1,
+	TAILOR_JVM_WISH_FULL = 2,
+};
+#define TAILOR_JVM_WISH(what, until_ns) (((uint64_t)(until_ns) << 2) | (uint64_t)(what))
+#define TAILOR_JVM_WISH_OF(word) ((enum tailor_jvm_wish)((word) & 3))
+#define TAILOR_JVM_WISH_UNTIL_NS(word) ((uint64_t)(word) >> 2)
+
+/*
+ * How full the heap is. `version` is odd while it is written: a reader that found it odd, or another one after its copy, has a mix.
+ * Bytes; 0 where the collector has no such part.
+ */
+struct tailor_jvm_heap {
+	uint64_t version;
+	uint64_t time_ns;
+	uint64_t young_used; /* where new objects go: eden, or G1's eden regions */
+	uint64_t young_size; /* of it, at which a young collection comes, as far as the JVM says */
+	uint64_t old_used;   /* of the old generation; of the whole heap where there is but one (ZGC, Shenandoah) */
+	uint64_t old_size;   /* the most it may have */
+	uint64_t collected_young; /* collections so far, by the JVM's own beans */
+	uint64_t collected_old;
+};
 
 /*
  * One waker per worker. The worker sets `sleeping` to 1, then looks at the state once more, then
@@ -60,7 +101,7 @@ struct tailor_jvm_page {
 	uint64_t slots_offset;
 	uint64_t slots; /* power of two */
 	uint64_t started_ns;
-	uint64_t reserved0;
+	uint64_t can; /* TAILOR_JVM_CAN_... */
 
 	/* Written by the VM Thread inside the pause; a cache line of its own. */
 	uint64_t state; /* TAILOR_JVM_STATE */
@@ -75,11 +116,29 @@ struct tailor_jvm_page {
 	uint64_t reserved2[7];
 
 	struct tailor_jvm_waker waker[TAILOR_JVM_WAKERS];
+
+	/* Written by the VM Thread before `state`: the GC cause as the JVM's own counters say it ("Allocation Failure"), terminated;
+	 * "" unknown. What is read while it changes may be a mix: it is a name to learn lengths by, no more. */
+	char cause[TAILOR_JVM_CAUSE_BYTES];
+	uint64_t reserved3[3];
+
+	/* Written by the agent's thread that is attached to the JVM, and so stands still with it. */
+	struct tailor_jvm_heap heap;
+	uint64_t granted; /* the last wish that is dealt with */
+	uint64_t reserved4[7];
+
+	/* Written by the proxy. */
+	uint64_t wants; /* TAILOR_JVM_WANTS_... */
+	uint64_t wish;  /* TAILOR_JVM_WISH */
+	uint64_t reserved5[6];
 };
 _Static_assert(sizeof(struct tailor_jvm_waker) == 64, "wakers share no cache line");
 _Static_assert(__builtin_offsetof(struct tailor_jvm_page, state) == 64, "state starts a cache line");
 _Static_assert(__builtin_offsetof(struct tailor_jvm_page, heartbeat_ns) == 128, "heartbeat starts a cache line");
 _Static_assert(__builtin_offsetof(struct tailor_jvm_page, waker) == 192, "wakers start a cache line");
+_Static_assert(sizeof(struct tailor_jvm_heap) == 64, "the heap's line");
+_Static_assert(__builtin_offsetof(struct tailor_jvm_page, heap) % 64 == 0, "the heap starts a cache line");
+_Static_assert(__builtin_offsetof(struct tailor_jvm_page, wants) % 64 == 0, "the proxy's words start a cache line");
 _Static_assert(sizeof(struct tailor_jvm_page) <= 4096, "fits the first page");
 
 /* The only message on the socket, agent to proxy, with the descriptors as SCM_RIGHTS. */

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 #include <tailor/channel.h>
 #include <tailor/late.h>
+#include <tailor/stop.h>
 #include <tailor/tag.h>
 
 struct tailor_kernel;
@@ -49,6 +50,19 @@ struct tailor_tag *tailor_kernel_tags(struct tailor_kernel *kernel);
 
 /* What the programs say of threads of the proxy that were kept from running; TAILOR_LATE_THREADS entries; lives as long as the kernel. */
 const struct tailor_late *tailor_kernel_lates(const struct tailor_kernel *kernel);
+
+/*
+ * Which of the traced servers stand still, as the kernel sees them; TAILOR_STOP_SERVERS entries; lives as long as the kernel. The
+ * descriptor polls readable from a change on (EPOLLIN at each one); nobody needs to read it.
+ */
+const struct tailor_stop *tailor_kernel_stops(const struct tailor_kernel *kernel);
+int tailor_kernel_stops_fd(const struct tailor_kernel *kernel);
+
+/*
+ * From now on the process's stops are told in that entry, which is cleared; with pid 0 nobody's. The process is also traced as a server
+ * (tailor_kernel_trace()), or nothing of it is seen. Returns 0 or a negative errno. Any thread.
+ */
+int tailor_kernel_tell_stops(struct tailor_kernel *kernel, unsigned int server, pid_t pid);
 
 /* The channels, one per possible CPU; returns how many. They live as long as the kernel. */
 size_t tailor_kernel_channels(struct tailor_kernel *kernel, const struct tailor_channel **ret_channels);

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the kernel knows of servers that stand still, for the proxy's workers: a table in a BPF array that they have mapped. It is
+ * earlier than the agent, which is told when all threads have stopped, and it knows of JVMs without one.
+ *
+ * Self-contained, also when compiled for BPF.
+ */
+#ifndef TAILOR_STOP_H
+#define TAILOR_STOP_H
+
+#include <stdint.h>
+
+/* As many servers as a proxy may have; the index is the server's in its configuration. */
+#define TAILOR_STOP_SERVERS 16
+
+enum tailor_stop_kind {
+	TAILOR_STOP_NONE = 0,      /* it runs */
+	TAILOR_STOP_SAFEPOINT = 1, /* its JVM is bringing its threads to a stop, or has: USDT safepoint__begin to safepoint__end */
+	TAILOR_STOP_SIGNAL = 2,    /* SIGSTOP or a tracer: one of its threads left its CPU stopped, and none has been woken since */
+	/* Never in the table; the same words are used for what the proxy has from elsewhere. */
+	TAILOR_STOP_GC = 3,        /* the agent: a collection */
+	TAILOR_STOP_STALL = 4,     /* the agent's heartbeat is missing: stopped, frozen, or without a CPU */
+	TAILOR_STOP_GONE = 5,      /* the process has ended */
+	TAILOR_STOP_KINDS = 6,     /* how many there are */
+};
+
+/* A kind and since when, in one word, so that both are read together: ns << 3 | kind. */
+#define TAILOR_STOP(kind, since_ns) (((uint64_t)(since_ns) << 3) | (uint64_t)(kind))
+#define TAILOR_STOP_KIND(word) ((enum tailor_stop_kind)((word) & 7))
+#define TAILOR_STOP_SINCE_NS(word) ((uint64_t)(word) >> 3)
+
+/* A cache line of its own for each: only the kernel writes it. */
+struct tailor_stop {
+	uint64_t word;
+	uint64_t count; /* stops begun so far */
+	uint64_t reserved[6];
+};
+_Static_assert(sizeof(struct tailor_stop) == 64, "servers share no cache line");
+
+#endif /* TAILOR_STOP_H */
