@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "proxy/addresses.h"
+#include "proxy/budget.h"
 #include "proxy/listen.h"
 #include "proxy/queue.h"
 #include "proxy/status.h"
@@ -163,6 +164,8 @@ static int open_limits(struct tailor_proxy *proxy)
 	const struct tailor_proxy_options *options = &proxy->options;
 	int ret = 0;
 
+	proxy->shared.workers = proxy->worker;
+	budget_open_all(&proxy->shared, options, tailor_clock_ns());
 	if (options->per_address_max)
 		ret = addresses_open(options->connections_max, options->per_address_max, &proxy->shared.addresses);
 	if (ret == 0 && options->in_flight_max)
@@ -179,11 +182,12 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 
 	if (ret < 0)
 		return refuse_listeners(options, ret);
-	proxy = calloc(1, sizeof(*proxy));
+	proxy = aligned_alloc(_Alignof(struct tailor_proxy), sizeof(*proxy));
 	if (!proxy) {
 		snprintf(error, error_size, "out of memory");
 		return refuse_listeners(options, -ENOMEM);
 	}
+	memset(proxy, 0, sizeof(*proxy));
 	proxy->options = *options;
 	pthread_mutex_init(&proxy->commands, NULL);
 	proxy->listening = options->listen;

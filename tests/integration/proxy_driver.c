@@ -244,6 +244,7 @@ static void read_options(int argc, char **argv)
 	options.route[0].methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	options.routes = 1;
 	options.replay_part = 1;
+	options.replay_floor_per_s = 10;
 	options.replay_when = TAILOR_PROXY_REPLAY_ALWAYS;
 	options.replay_attempts_max = 2;
 	options.replay_bytes_max = 65536;

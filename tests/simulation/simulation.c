@@ -44,6 +44,7 @@ static void choose_options(void)
 	options->failover_on = world_chance(900) ? 1u << TAILOR_STOP_GC : 0;
 	options->routes = 1;
 	options->replay_part = 1;
+	options->replay_floor_per_s = 10;
 	options->replay_when = TAILOR_PROXY_REPLAY_ALWAYS;
 	options->route[0].methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	if (world_chance(300))
