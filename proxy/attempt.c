@@ -214,4 +214,5 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream, bo
 	}
 	exchange->moved = true;
 	count(&worker->counters.server[server].moved_away);
+	count(&worker->counters.server[other].moved_here);
 }

@@ -306,7 +306,7 @@ struct counters {
 	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions, stopped;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	struct {
-		uint64_t requests, responses, connects, connect_failures, pauses, moved_away;
+		uint64_t requests, responses, connects, connect_failures, pauses, moved_away, moved_here;
 		uint64_t in_flight, connections, agent, paused;
 	} server[TAILOR_PROXY_SERVERS_MAX];
 };
