@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/server.h"
 
+#include <string.h>
+
 #define BACK_OFF_MIN_NS (100 * TAILOR_NS_PER_MS)
 #define BACK_OFF_MAX_NS (2 * TAILOR_NS_PER_S)
 
@@ -76,17 +78,30 @@ static enum rank rank(const struct worker *worker, unsigned int server)
 	return server_may_serve(worker, (int)server) ? RANK_RUNS : RANK_STOPPED;
 }
 
-/* The first one of the best rank, in order from `first` on, but for `without`; -1 where there is none. */
-static int best(const struct worker *worker, unsigned int first, int without, enum rank worst)
+/* Requests at each server, of all workers. Each has a line of its own for that: reading them all costs little, writing one nothing. */
+static void sum_loads(const struct worker *worker, uint32_t loads[TAILOR_PROXY_SERVERS_MAX])
 {
+	memset(loads, 0, TAILOR_PROXY_SERVERS_MAX * sizeof(*loads));
+	for (unsigned int i = 0; i < worker->options->workers; i++) {
+		for (unsigned int j = 0; j < worker->options->servers; j++)
+			loads[j] += __atomic_load_n(&worker->shared->load[i].server[j], __ATOMIC_RELAXED);
+	}
+}
+
+/* The best but for `without`, up to `worst`, or -1: of several the one with the least load, if that counts, else the first in order from `first` on. */
+static int best(const struct worker *worker, unsigned int first, int without, enum rank worst, bool by_load)
+{
+	uint32_t loads[TAILOR_PROXY_SERVERS_MAX] = {0};
 	enum rank found = RANKS;
 	int server = -1;
 
-	for (unsigned int i = 0; i < worker->options->servers && found != RANK_RUNS; i++) {
+	if (by_load)
+		sum_loads(worker, loads);
+	for (unsigned int i = 0; i < worker->options->servers && (by_load || found != RANK_RUNS); i++) {
 		unsigned int index = (first + i) % worker->options->servers;
 		enum rank this = (int)index == without ? RANKS : rank(worker, index);
 
-		if (this > worst || this >= found)
+		if (this > worst || this > found || (this == found && loads[index] >= loads[server]))
 			continue;
 		found = this;
 		server = (int)index;
@@ -96,15 +111,18 @@ static int best(const struct worker *worker, unsigned int first, int without, en
 
 int server_choose(const struct worker *worker)
 {
-	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE);
+	/* Of those with nothing in flight another one each time: not only one of them is to be warm. */
+	if (worker->options->mode == TAILOR_PROXY_BALANCED)
+		return best(worker, (unsigned int)(worker->counters.requests % worker->options->servers), -1, RANK_REACHABLE, true);
+	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, false);
 }
 
 int server_next(const struct worker *worker, unsigned int server)
 {
-	return best(worker, server + 1, (int)server, RANK_RUNS);
+	return best(worker, server + 1, (int)server, RANK_RUNS, false);
 }
 
 int server_other(const struct worker *worker, unsigned int server)
 {
-	return best(worker, server + 1, (int)server, RANK_DOWN);
+	return best(worker, server + 1, (int)server, RANK_DOWN, true);
 }

@@ -18,15 +18,15 @@ bool server_avoids_stops(const struct worker *worker);
 /* It is neither down nor, where that matters, stopped. False for -1. */
 bool server_may_serve(const struct worker *worker, int server);
 
-/* The server for a new request, or -1 when all are down and there is no idle connection to any. */
+/* The server for a new request, as options->mode says, or -1 when all are down and there is no idle connection to any. */
 int server_choose(const struct worker *worker);
 
-/* The one that takes over from `server` as the active one; -1 when no other may serve. */
+/* The one that takes over from `server` as the active one, in the configured order; -1 when no other may serve. */
 int server_next(const struct worker *worker, unsigned int server);
 
 /*
- * The best of the others for a request that is at `server` already: one that may serve if there is one, else one that stands still, else
- * one that is down; -1 only where there is no other.
+ * The best of the others for a request that is at `server` already: the one with the least in flight of those that may serve, else of those
+ * that stand still, else of those that are down; -1 only where there is no other. In either mode.
  */
 int server_other(const struct worker *worker, unsigned int server);
 
