@@ -12,6 +12,7 @@
 #include "proxy/head.h"
 #include "proxy/record.h"
 #include "proxy/reframe.h"
+#include "proxy/stopped.h"
 #include "proxy/timeouts.h"
 #include "proxy/tunnel.h"
 #include "proxy/upstream.h"
@@ -39,6 +40,7 @@ static void complete(struct worker *worker, struct upstream *upstream)
 	struct exchange *exchange = &upstream->client->exchange;
 
 	exchange->response_complete = true;
+	stopped_answered(worker, &exchange->attempt[upstream->attempt]);
 	exchange_leave_place(worker, &exchange->attempt[upstream->attempt]);
 	judge_reuse(upstream, exchange);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);

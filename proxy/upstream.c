@@ -11,10 +11,12 @@
 
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
+#include "proxy/pause.h"
 #include "proxy/record.h"
 #include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/server.h"
+#include "proxy/stopped.h"
 #include "proxy/tag.h"
 #include "proxy/tunnel.h"
 
@@ -55,10 +57,12 @@ static void attach(struct worker *worker, struct upstream *upstream, struct clie
 	client->exchange.attempt[index].upstream = upstream;
 	list_add(&worker->server[upstream->server].in_flight, upstream);
 	change_load(worker, upstream->server, 1);
+	pause_watch(worker, upstream->server);
 }
 
 static void detach(struct worker *worker, struct upstream *upstream)
 {
+	stopped_leave(worker, &upstream->client->exchange.attempt[upstream->attempt]);
 	upstream->client->exchange.attempt[upstream->attempt].upstream = NULL;
 	upstream->client = NULL;
 	/* The tag stays until the next request: the server's write may return only now. */
@@ -139,6 +143,7 @@ static void start_sending(struct worker *worker, struct upstream *upstream, bool
 
 	upstream->state = UPSTREAM_BUSY;
 	exchange->attempt[upstream->attempt].port = upstream->port;
+	exchange->attempt[upstream->attempt].sent_ns = worker->now_ns;
 	if (upstream->tag)
 		tag_store(upstream->tag, exchange->id);
 	record_attempt(worker, TAILOR_EVENT_ATTEMPT_SEND, exchange, upstream->attempt, begins);
@@ -189,6 +194,8 @@ void upstream_send(struct worker *worker, struct upstream *upstream)
 		tailor_ring_send(worker->ring, upstream->connection.fd, replay_forward(client) + attempt->sent_bytes,
 		                 exchange->forward_end - attempt->sent_bytes, 0,
 		                 connection_begin(&upstream->connection, OPERATION_SEND));
+		if (attempt->signal_ns)
+			stopped_handing(worker, attempt);
 	} else if (exchange->request_complete && !attempt->sent) {
 		attempt->sent = true;
 		record_attempt(worker, TAILOR_EVENT_ATTEMPT_SENT, exchange, upstream->attempt, 0);

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <liburing.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -202,6 +203,11 @@ void tailor_ring_read(struct tailor_ring *ring, int fd, void *memory, size_t byt
 	QUEUE(ring, token, io_uring_prep_read, fd, memory, (unsigned int)bytes, (uint64_t)-1);
 }
 
+void tailor_ring_poll(struct tailor_ring *ring, int fd, uint64_t token)
+{
+	QUEUE(ring, token, io_uring_prep_poll_multishot, fd, POLLIN);
+}
+
 void tailor_ring_timeout(struct tailor_ring *ring, struct tailor_ring_deadline *storage, uint64_t deadline_ns,
                          uint64_t token)
 {
@@ -223,6 +229,11 @@ void tailor_ring_message(struct tailor_ring *ring, struct tailor_ring *other, ui
 	        QUEUE(ring, token, io_uring_prep_msg_ring, other->uring.ring_fd, (unsigned int)result, token, 0);
 
 	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+}
+
+void tailor_ring_submit(struct tailor_ring *ring)
+{
+	(void)io_uring_submit(&ring->uring);
 }
 
 /* Submits and waits at most `timeout`, NULL for as long as it takes. */

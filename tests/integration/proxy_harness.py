@@ -328,7 +328,9 @@ def check_events(events, early=False):
     they have the whole request, so that it is sent at any time after its send began."""
     by_request = {}
     for event in events:
-        by_request.setdefault(event.request, []).append(event)
+        # What is told of servers is no request's.
+        if event.kind != SERVER_STOPPED:
+            by_request.setdefault(event.request, []).append(event)
     for request, own in by_request.items():
         kinds = [event.kind for event in own]
         assert request != "0" * 16, own

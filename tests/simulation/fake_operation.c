@@ -295,6 +295,11 @@ void operation_try(void *object, uint64_t serial)
 		finish_soon(operation, sizeof(uint64_t));
 		break;
 	case CANCEL: try_cancel(operation); break;
+	case POLL:
+		/* Submitted: from here on it is woken. */
+		operation->poll_next = operation->descriptor->polls;
+		operation->descriptor->polls = operation;
+		break;
 	case TIMEOUT:
 		world_check((uint64_t)operation->deadline->seconds * TAILOR_NS_PER_S +
 		                            (uint64_t)operation->deadline->nanoseconds == operation->deadline_ns,
@@ -325,4 +330,30 @@ void kernel_acceptable(struct descriptor *listener)
 void kernel_event_readable(struct descriptor *event)
 {
 	operation_try_later(event->waiting);
+}
+
+void operation_unpoll(struct operation *operation)
+{
+	struct operation **link = operation->descriptor ? &operation->descriptor->polls : NULL;
+
+	while (link && *link && *link != operation)
+		link = &(*link)->poll_next;
+	if (link && *link)
+		*link = operation->poll_next;
+}
+
+/* The same wake-up may be told twice, and several be told as one; or it ends the operation, as when completions overflow. */
+void kernel_event_poke(int fd)
+{
+	struct operation *next;
+
+	for (struct operation *operation = kernel_descriptor(fd)->polls; operation; operation = next) {
+		next = operation->poll_next;
+		if (world_chance(950)) {
+			operation_push(operation->ring, operation->token, 1, TAILOR_RING_MORE, 0);
+			continue;
+		}
+		operation_unpoll(operation);
+		finish_soon(operation, 1);
+	}
 }

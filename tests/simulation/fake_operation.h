@@ -20,6 +20,7 @@ enum operation_kind {
 	READ,
 	CANCEL,
 	TIMEOUT,
+	POLL,
 };
 
 /* By kind. */
@@ -30,6 +31,7 @@ struct operation {
 	struct tailor_ring *ring;
 	struct operation *next, *previous; /* under way */
 	struct operation *queued;          /* not submitted yet */
+	struct operation *poll_next;       /* others that poll the same */
 	uint64_t serial;
 	uint64_t token, target;
 	uint64_t deadline_ns; /* timeout */
@@ -80,6 +82,8 @@ static inline bool operation_finds_no_room(const struct operation *operation)
 
 	return wire->out.size == wire->out.length && !wire->peer_closed;
 }
+/* It polls no more. */
+void operation_unpoll(struct operation *operation);
 /* Where what it waits for finds it; NULL: nowhere. */
 struct operation **operation_place(struct operation *operation);
 

@@ -18,7 +18,7 @@
 #define GUARDED_BYTES 512
 
 const char *const operation_names[] = {"accept", "connect", "receive", "send", "shutdown", "close", "read", "cancel",
-                                               "timeout"};
+                                               "timeout", "poll"};
 
 unsigned int ring_operations;
 uint64_t ring_operations_total, ring_cancels, ring_cancelled;
@@ -67,10 +67,12 @@ void tailor_ring_close(struct tailor_ring *ring)
 
 		/* Only what waits for other threads may be left: nothing that holds memory of a connection. */
 		world_check(operation->kind == READ || operation->kind == CANCEL ||
-		                    operation->kind == TIMEOUT,
+		                    operation->kind == TIMEOUT || operation->kind == POLL,
 		            "a worker ends while a %s is under way", operation_names[operation->kind]);
 		if (operation->kind == READ)
 			operation->descriptor->waiting = NULL;
+		if (operation->kind == POLL)
+			operation_unpoll(operation);
 		operation_release(operation);
 	}
 	while (tailor_ring_next(ring, &completion))
@@ -246,6 +248,11 @@ void tailor_ring_read(struct tailor_ring *ring, int fd, void *memory, size_t byt
 	(void)queue_memory(ring, READ, fd, memory, bytes, token);
 }
 
+void tailor_ring_poll(struct tailor_ring *ring, int fd, uint64_t token)
+{
+	queue(ring, POLL, fd, token)->multishot = true;
+}
+
 void tailor_ring_cancel(struct tailor_ring *ring, uint64_t target, uint64_t token)
 {
 	queue(ring, CANCEL, -1, token)->target = target;
@@ -314,6 +321,12 @@ static void submit(struct tailor_ring *ring)
 			operation_try_later(operation);
 	}
 	ring->queue_end = &ring->queue;
+}
+
+void tailor_ring_submit(struct tailor_ring *ring)
+{
+	world_check(fiber_current() == ring->fiber, "a submission from another thread than the ring's");
+	submit(ring);
 }
 
 int tailor_ring_wait(struct tailor_ring *ring, uint64_t deadline_ns)

@@ -19,6 +19,7 @@
 static struct {
 	pid_t listening[TAILOR_CONFIG_SERVERS_MAX]; /* by the address's port */
 	struct tailor_jvm_page *attached[TAILOR_CONFIG_SERVERS_MAX];
+	unsigned int gone[TAILOR_CONFIG_SERVERS_MAX];
 	pid_t process[TAILOR_CONFIG_SERVERS_MAX];
 	pid_t traced[8];
 	size_t traced_count;
@@ -52,6 +53,12 @@ void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
 {
 	(void)proxy;
 	world.attached[server] = NULL;
+}
+
+void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server)
+{
+	(void)proxy;
+	world.gone[server]++;
 }
 
 void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct tailor_jvm *jvm)
