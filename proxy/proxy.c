@@ -67,7 +67,7 @@ static void free_proxy(struct tailor_proxy *proxy)
 static int check(const struct tailor_proxy_options *options, char *error, size_t error_size)
 {
 	if (options->servers < 1 || options->servers > TAILOR_PROXY_SERVERS_MAX)
-		snprintf(error, error_size, "a proxy needs one or two servers");
+		snprintf(error, error_size, "a proxy needs 1 to %d servers", TAILOR_PROXY_SERVERS_MAX);
 	else if (options->workers < 1 || options->workers > TAILOR_PROXY_WORKERS_MAX)
 		snprintf(error, error_size, "workers must be 1 to %d", TAILOR_PROXY_WORKERS_MAX);
 	else if (options->connections_max < 1 || options->connections_max > 1000000)
@@ -76,6 +76,8 @@ static int check(const struct tailor_proxy_options *options, char *error, size_t
 		snprintf(error, error_size, "head_bytes_max must be 1 KiB to 1 MiB");
 	else if (options->replay_attempts_max < 1 || options->replay_attempts_max > TAILOR_ATTEMPTS_MAX)
 		snprintf(error, error_size, "replay_attempts_max must be 1 to %d", TAILOR_ATTEMPTS_MAX);
+	else if (options->routes > TAILOR_PROXY_ROUTES_MAX)
+		snprintf(error, error_size, "at most %d routes", TAILOR_PROXY_ROUTES_MAX);
 	else if (!options->tags || !options->channels)
 		snprintf(error, error_size, "tags and channels are required");
 	else
@@ -306,9 +308,13 @@ void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_se
 
 int tailor_proxy_swap(struct tailor_proxy *proxy)
 {
+	unsigned int active = __atomic_load_n(&proxy->shared.active, __ATOMIC_RELAXED);
+
 	if (proxy->options.servers < 2)
 		return -ENODEV;
-	__atomic_fetch_xor(&proxy->shared.active, 1, __ATOMIC_RELAXED);
+	while (!__atomic_compare_exchange_n(&proxy->shared.active, &active, (active + 1) % proxy->options.servers, 0, __ATOMIC_RELAXED,
+	                                    __ATOMIC_RELAXED))
+		;
 	return 0;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data path: an HTTP/1.1 reverse proxy on io_uring with an active and a backup server. Only
+ * The data path: an HTTP/1.1 reverse proxy on io_uring in front of an active server and its backups, or of a group. Only
  * src/cli/proxy.c includes this.
  */
 #ifndef TAILOR_PROXY_PROXY_H
@@ -252,10 +252,13 @@ struct tailor_proxy_settings {
 	uint64_t request_timeout_ns;
 };
 
+/* Writes them into options for tailor_proxy_start(). */
+void tailor_proxy_set(struct tailor_proxy_options *options, const struct tailor_proxy_settings *settings);
+
 /* Waits until every worker has taken them; requests under way keep the deadlines that they have. One thread at a time. */
 void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_settings *settings);
 
-/* Makes the other server active by hand. Returns 0, -ENODEV when there is only one. Any thread. */
+/* Makes the next server active by hand. Returns 0, -ENODEV when there is only one. Any thread. */
 int tailor_proxy_swap(struct tailor_proxy *proxy);
 
 #endif /* TAILOR_PROXY_PROXY_H */

@@ -49,24 +49,62 @@ static bool is_reachable(const struct worker *worker, unsigned int server)
 	return !server_is_down(worker, server) || worker->server[server].idle;
 }
 
+bool server_avoids_stops(const struct worker *worker)
+{
+	return worker->options->failover_on != 0;
+}
+
+bool server_may_serve(const struct worker *worker, int server)
+{
+	return server >= 0 && !server_is_down(worker, (unsigned int)server) &&
+	       !(server_avoids_stops(worker) && server_is_paused(worker, (unsigned int)server));
+}
+
+/* How little it is to be hoped that it answers soon. A stopped server answers late, one that is down never. */
+enum rank {
+	RANK_RUNS,
+	RANK_STOPPED,
+	RANK_REACHABLE, /* down, but with a connection that stands */
+	RANK_DOWN,
+	RANKS,
+};
+
+static enum rank rank(const struct worker *worker, unsigned int server)
+{
+	if (server_is_down(worker, server))
+		return is_reachable(worker, server) ? RANK_REACHABLE : RANK_DOWN;
+	return server_may_serve(worker, (int)server) ? RANK_RUNS : RANK_STOPPED;
+}
+
+/* The first one of the best rank, in order from `first` on, but for `without`; -1 where there is none. */
+static int best(const struct worker *worker, unsigned int first, int without, enum rank worst)
+{
+	enum rank found = RANKS;
+	int server = -1;
+
+	for (unsigned int i = 0; i < worker->options->servers && found != RANK_RUNS; i++) {
+		unsigned int index = (first + i) % worker->options->servers;
+		enum rank this = (int)index == without ? RANKS : rank(worker, index);
+
+		if (this > worst || this >= found)
+			continue;
+		found = this;
+		server = (int)index;
+	}
+	return server;
+}
+
 int server_choose(const struct worker *worker)
 {
-	unsigned int active = __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED);
-	unsigned int backup = 1 - active;
-	bool avoid_pauses = worker->options->failover_on_gc;
+	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE);
+}
 
-	if (worker->options->servers == 1)
-		return is_reachable(worker, 0) ? 0 : -1;
-	if (!server_is_down(worker, active) && !(avoid_pauses && server_is_paused(worker, active)))
-		return (int)active;
-	if (!server_is_down(worker, backup) && !(avoid_pauses && server_is_paused(worker, backup)))
-		return (int)backup;
-	/* A stopped server answers late, one that is down never. */
-	if (!server_is_down(worker, active))
-		return (int)active;
-	if (!server_is_down(worker, backup))
-		return (int)backup;
-	if (is_reachable(worker, active))
-		return (int)active;
-	return is_reachable(worker, backup) ? (int)backup : -1;
+int server_next(const struct worker *worker, unsigned int server)
+{
+	return best(worker, server + 1, (int)server, RANK_RUNS);
+}
+
+int server_other(const struct worker *worker, unsigned int server)
+{
+	return best(worker, server + 1, (int)server, RANK_DOWN);
 }

@@ -13,7 +13,21 @@ bool server_is_down(const struct worker *worker, unsigned int server);
 void server_mark_down(struct worker *worker, unsigned int server);
 void server_mark_up(struct worker *worker, unsigned int server);
 
+/* Whether the configuration wants requests to be kept from servers that stand still. */
+bool server_avoids_stops(const struct worker *worker);
+/* It is neither down nor, where that matters, stopped. False for -1. */
+bool server_may_serve(const struct worker *worker, int server);
+
 /* The server for a new request, or -1 when all are down and there is no idle connection to any. */
 int server_choose(const struct worker *worker);
+
+/* The one that takes over from `server` as the active one; -1 when no other may serve. */
+int server_next(const struct worker *worker, unsigned int server);
+
+/*
+ * The best of the others for a request that is at `server` already: one that may serve if there is one, else one that stands still, else
+ * one that is down; -1 only where there is no other.
+ */
+int server_other(const struct worker *worker, unsigned int server);
 
 #endif /* TAILOR_PROXY_SERVER_H */

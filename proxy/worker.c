@@ -201,9 +201,8 @@ static void stop(struct worker *worker, uint64_t deadline_ns, bool patient)
 
 static void apply(struct worker *worker, const struct tailor_proxy_settings *settings)
 {
-	worker->own_options.failover_on_gc = settings->failover_on_gc;
-	worker->own_options.replay_methods = settings->replay_methods;
-	timeouts_apply(&worker->own_options, settings);
+	tailor_proxy_set(&worker->own_options, settings);
+	timeouts_complete(&worker->own_options);
 }
 
 static void run_command(struct worker *worker)

@@ -137,6 +137,7 @@ struct exchange {
 	bool request_lost;     /* forward no longer holds it from its beginning */
 	bool unkept;           /* nor will it: too long */
 	uint8_t upgrade;       /* asks for another protocol: tunnel_asked() */
+	bool replayable;       /* may be sent twice, by method and path */
 	bool replay_full;      /* or others had all the memory for that */
 	uint32_t forward_end;
 	uint64_t deadline_ns; /* by which it must be over; UINT64_MAX: none */

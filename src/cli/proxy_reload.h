@@ -5,7 +5,13 @@
 
 #include <stddef.h>
 
+#include "config/config.h"
+#include "proxy/proxy.h"
+
 struct proxy_run;
+
+/* What of a configuration can change while the proxy serves. */
+void proxy_settings_of(const struct tailor_config *config, struct tailor_proxy_settings *ret_settings);
 
 /*
  * Reads the configuration file again and validates it whole. An invalid one changes nothing. Of a valid one, what can change

@@ -125,7 +125,7 @@ static char *status_json(struct proxy_run *run)
 		                    json_integer((json_int_t)snapshot.proxy.refused_by[i]));
 	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:o, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:I, s:o}", "version",
 	                   TAILOR_VERSION, "uptime_s", (double)(tailor_clock_ns() - run->started_ns) / TAILOR_NS_PER_S, "active",
-	                   run->config.server[snapshot.proxy.active].name, "failover", run->config.failover_on_gc, "requests",
+	                   run->config.server[snapshot.proxy.active].name, "failover", run->config.failover_on != 0, "requests",
 	                   (json_int_t)snapshot.proxy.requests, "refused", (json_int_t)snapshot.proxy.refused, "refused_by", refused_by, "client_gone",
 	                   (json_int_t)snapshot.proxy.client_gone, "cut", (json_int_t)snapshot.proxy.cut, "clients",
 	                   (int)snapshot.proxy.clients, "queued", (int)snapshot.proxy.queued, "tunnels", (int)snapshot.proxy.tunnels_open, "failed_over", (json_int_t)snapshot.proxy.failed_over, "not_moved", not_moved,

@@ -37,8 +37,8 @@ static const char *wanted_instead(const struct file_problem *problem, const char
 		{"Expecting SEQUENCE", "is not a list; write it in brackets or with a dash before each item"},
 		{"Expecting MAPPING", "is not a section; write {KEY: VALUE} or indented lines; the README lists the keys"},
 		{"Expecting ", "is not a single value"},
-		{"Insufficient entries", "is empty; name one server, or two to have a backup"},
-		{"Excessive entries", "has too many items; at most 2"},
+		{"Insufficient entries", "is empty; name one server, or more to have a backup"},
+		{"Excessive entries", "has too many items; at most 16"},
 	};
 
 	*ret_value = NULL;

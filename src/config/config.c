@@ -179,9 +179,9 @@ static void take_optional_sections(struct validation *validation, const struct f
 {
 	if (file->failover) {
 		if (file->failover->on)
-			config->failover_on_gc = *file->failover->on & 1;
+			config->failover_on = *file->failover->on;
 		if (file->failover->replay)
-			config->replay_methods = *file->failover->replay;
+			config->route[0].methods = *file->failover->replay;
 	}
 	if (file->timelines) {
 		take_path(validation, "timelines.path", file->timelines->path, sizeof(config->timelines_path), config->timelines_path);
@@ -343,8 +343,12 @@ static void set_defaults(struct tailor_config *config)
 	config->nice = -10;
 	config->slow_threshold_ns = 5 * TAILOR_NS_PER_MS;
 	config->baseline_one_in = 1000;
-	config->failover_on_gc = true;
-	config->replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
+	config->failover_on = 1u << TAILOR_STOP_GC;
+	config->route[0].methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
+	config->routes = 1;
+	config->replay_part = 0.1;
+	config->replay_floor_per_s = 10;
+	config->switch_min_ns = 100 * TAILOR_NS_PER_MS;
 	strcpy(config->timelines_path, "./timelines");
 	config->timelines_bytes_max = UINT64_C(256) << 20;
 	config->connect_timeout_ns = TAILOR_NS_PER_S;

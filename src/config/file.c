@@ -18,7 +18,7 @@
 #define REQUIRED_TEXT(name, structure) CYAML_FIELD_STRING_PTR(#name, CYAML_FLAG_POINTER, structure, name, 0, TEXT_MAX)
 #define SECTION(name) CYAML_FIELD_MAPPING_PTR(#name, OPTIONAL, struct file_config, name, name##_fields)
 
-static const cyaml_strval_t failover_causes[] = {{"gc", 1}};
+static const cyaml_strval_t failover_causes[] = {{"gc", 1 << TAILOR_STOP_GC}};
 
 static const cyaml_strval_t replay_methods[] = {
 	{"GET", 1 << HTTP1_GET}, {"HEAD", 1 << HTTP1_HEAD},     {"POST", 1 << HTTP1_POST},

@@ -19,7 +19,7 @@ struct file_slow {
 };
 
 struct file_failover {
-	uint32_t *on;     /* bit 0: gc */
+	uint32_t *on;     /* bits 1 << enum tailor_stop_kind */
 	uint32_t *replay; /* bits 1 << enum http1_method */
 };
 

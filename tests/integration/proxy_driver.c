@@ -240,8 +240,11 @@ static void read_options(int argc, char **argv)
 {
 	options.workers = 1;
 	options.connections_max = 4096;
-	options.failover_on_gc = 1;
-	options.replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
+	options.failover_on = 1u << TAILOR_STOP_GC;
+	options.route[0].methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
+	options.routes = 1;
+	options.replay_part = 1;
+	options.replay_when = TAILOR_PROXY_REPLAY_ALWAYS;
 	options.replay_attempts_max = 2;
 	options.replay_bytes_max = 65536;
 	options.replay_bytes_total = 64 << 20;
@@ -267,9 +270,9 @@ static void read_options(int argc, char **argv)
 		} else if (strcmp(argv[i], "connections") == 0) {
 			options.connections_max = number;
 		} else if (strcmp(argv[i], "failover") == 0) {
-			options.failover_on_gc = (int)number;
+			options.failover_on = number << TAILOR_STOP_GC;
 		} else if (strcmp(argv[i], "post") == 0) {
-			options.replay_methods |= number << HTTP1_POST;
+			options.route[0].methods |= number << HTTP1_POST;
 		} else if (strcmp(argv[i], "attempts") == 0) {
 			options.replay_attempts_max = number;
 		} else if (strcmp(argv[i], "head") == 0) {

@@ -130,7 +130,7 @@ static void take_head(struct serving *serving, size_t length)
 	serving->request = request;
 	check_head(serving, serving->in, length);
 	request->deliveries++;
-	replayable = world.options.replay_methods & (1u << request->method);
+	replayable = world.options.route[0].methods & (1u << request->method);
 	world_check(request->deliveries == 1 || (replayable && request->deliveries <= world.options.replay_attempts_max),
 	            "request %u (%s) reached servers %u times", request->number, traffic_method(request->method),
 	            request->deliveries);

@@ -41,10 +41,13 @@ static void choose_options(void)
 	options->servers = world_chance(900) ? 2 : 1;
 	options->workers = world_chance(700) ? 1 : (unsigned int)world_between(2, 3);
 	options->connections_max = world_chance(900) ? 128 : (unsigned int)world_between(1, 20);
-	options->failover_on_gc = world_chance(900);
-	options->replay_methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
+	options->failover_on = world_chance(900) ? 1u << TAILOR_STOP_GC : 0;
+	options->routes = 1;
+	options->replay_part = 1;
+	options->replay_when = TAILOR_PROXY_REPLAY_ALWAYS;
+	options->route[0].methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	if (world_chance(300))
-		options->replay_methods |= 1u << HTTP1_POST | 1u << HTTP1_METHOD_OTHER;
+		options->route[0].methods |= 1u << HTTP1_POST | 1u << HTTP1_METHOD_OTHER;
 	options->replay_bytes_max = 65536;
 	options->replay_bytes_total = world.seed % 3 ? 64 << 20 : 128 << 10;
 	options->replay_attempts_max = (unsigned int)world_between(1, TAILOR_ATTEMPTS_MAX);

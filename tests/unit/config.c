@@ -16,6 +16,8 @@
 #include "http1/http1.h"
 
 #define SERVERS "servers:\n  - {name: a, address: 127.0.0.1:9201}\n  - {name: b, address: 127.0.0.1:9202}\n"
+#define SERVER(i, j) "{name: s" #i #j ", address: '127.0.0.1:" #i #j "'}"
+#define FOUR(i) SERVER(i, 1) ", " SERVER(i, 2) ", " SERVER(i, 3) ", " SERVER(i, 4)
 #define GOOD "listen: 127.0.0.1:8080\n" SERVERS
 
 struct complaints {
@@ -61,8 +63,8 @@ static void the_smallest_config_gets_the_defaults(void **state)
 	assert_int_equal(config.servers, 1);
 	assert_int_equal(config.workers, 1);
 	assert_int_equal(config.slow_threshold_ns, 5000000);
-	assert_true(config.failover_on_gc);
-	assert_int_equal(config.replay_methods, 1 << HTTP1_GET | 1 << HTTP1_HEAD);
+	assert_int_equal(config.failover_on, 1 << TAILOR_STOP_GC);
+	assert_int_equal(config.route[0].methods, 1 << HTTP1_GET | 1 << HTTP1_HEAD);
 	assert_false(config.has_access_log);
 	assert_false(config.has_admin);
 	assert_false(config.has_agent);
@@ -130,8 +132,8 @@ static void every_key_reaches_its_field(void **state)
 	assert_int_equal(config.user_group, 1);
 	assert_int_equal(config.slow_threshold_ns, 7000000);
 	assert_int_equal(config.baseline_one_in, 10);
-	assert_false(config.failover_on_gc);
-	assert_int_equal(config.replay_methods, 1 << HTTP1_GET | 1 << HTTP1_POST);
+	assert_int_equal(config.failover_on, 0);
+	assert_int_equal(config.route[0].methods, 1 << HTTP1_GET | 1 << HTTP1_POST);
 	assert_string_equal(config.timelines_path, "/x/y");
 	assert_int_equal(config.timelines_bytes_max, 2 << 20);
 	assert_true(config.has_access_log);
@@ -281,7 +283,7 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a, address: 127.0.0.1:0}\n", 3, "port 0"},
 		{"listen: 127.0.0.1:8080\nservers:\n  - {name: 'a b', address: 127.0.0.1:2}\n", 3, "is no name"},
 		{"listen: 127.0.0.1:8080\nservers: []\n", 2, "servers"},
-		{"listen: 127.0.0.1:8080\nservers: [{name: a, address: '127.0.0.1:1'}, {name: b, address: '127.0.0.1:2'}, {name: c, address: '127.0.0.1:3'}]\n", 2, "at most 2"},
+		{"listen: 127.0.0.1:8080\nservers: [" FOUR(1) ", " FOUR(2) ", " FOUR(3) ", " FOUR(4) ", " SERVER(5, 1) "]\n", 2, "at most 16"},
 		{"listen: &a 127.0.0.1:8080\nservers: [{name: x, address: *a}]\n", 2, "servers.address: is an alias"},
 		{"? [a]\n: b\n" GOOD, 1, "a key is not a plain word"},
 		{GOOD "timeouts: {head: 0s}\n", 5, "timeouts.head: \"0s\" is too short; at least 1ms"},
