@@ -72,6 +72,8 @@ static void JNICALL run(jvmtiEnv *jvmti, JNIEnv *jni, void *unused)
 
 void java_thread_beat(void)
 {
+	if (!__atomic_load_n(&thread.running, __ATOMIC_RELAXED))
+		wish_refuse();
 	if (__atomic_load_n(&thread.asleep, __ATOMIC_ACQUIRE) && (heap_is_wanted() || wish_is_open())) {
 		__atomic_store_n(&thread.asleep, 0, __ATOMIC_RELAXED);
 		sem_post(&thread.work);

@@ -22,7 +22,10 @@ enum java_thread_collect {
  */
 uint64_t java_thread_start(jvmtiEnv *jvmti, JNIEnv *jni, enum java_thread_collect collect);
 
-/* Wakes it if there is something for it to do. Every TAILOR_JVM_HEARTBEAT_MS, from one thread; not before it was started. */
+/*
+ * Wakes it if there is something for it to do; a wish is refused if there is no such thread. Every TAILOR_JVM_HEARTBEAT_MS,
+ * from one thread, after java_thread_start().
+ */
 void java_thread_beat(void);
 
 /* At VMDeath: it is to end, and no later than in some milliseconds it has: the JVM waits 300 ms for one that sleeps in native code. */

@@ -74,6 +74,14 @@ static void fill_eden(JNIEnv *jni, uint64_t until_ns, const int *stopping)
 	}
 }
 
+void wish_refuse(void)
+{
+	uint64_t wish = open_wish();
+
+	if (wish)
+		__atomic_store_n(&notify_page()->granted, wish, __ATOMIC_RELEASE);
+}
+
 void wish_grant(jvmtiEnv *jvmti, JNIEnv *jni, const int *stopping)
 {
 	uint64_t wish = open_wish(), until_ns = TAILOR_JVM_WISH_UNTIL_NS(wish);

@@ -20,4 +20,7 @@ int wish_is_open(void);
  */
 void wish_grant(jvmtiEnv *jvmti, JNIEnv *jni, const int *stopping);
 
+/* Says that the wish is dealt with; where there is no thread to do so. Any thread. */
+void wish_refuse(void);
+
 #endif /* TAILOR_JVMAGENT_WISH_H */

@@ -11,7 +11,7 @@
  *   cause STATE SINCE TEXT             with each wake and each page
  *   heap TIME YOUNG_USED YOUNG_SIZE OLD_USED OLD_SIZE COLLECTED_YOUNG COLLECTED_OLD NOW    with each page, once it was filled
  *   wished WORD NOW | granted WORD NOW PAUSES
- *   page STATE SINCE PAUSES TOTAL LAST MAX HEARTBEAT NOW      every 50 ms, and when a JVM leaves
+ *   page STATE SINCE PAUSES TOTAL LAST MAX HEARTBEAT NOW      every 50 ms, in a pause 5, and when a JVM leaves
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -140,7 +140,12 @@ static void refused(void *context, pid_t pid, const char *reason)
 	printf("refused|%d|%s\n", (int)pid, reason);
 }
 
-/* What a proxy would write into the page. */
+static int is_collecting(void)
+{
+	return watched.jvm && TAILOR_JVM_STATE_OF(__atomic_load_n(&watched.jvm->page->state, __ATOMIC_RELAXED)) == TAILOR_JVM_COLLECTING;
+}
+
+/* A line: what a proxy would write into the page. */
 static void obey(const char *input)
 {
 	struct tailor_jvm_page *page = watched.jvm ? watched.jvm->page : NULL;
@@ -177,7 +182,7 @@ static int sleep_as_worker(struct tailor_jvm_hub *hub)
 	                       {.fd = tailor_jvm_hub_fd(hub), .events = POLLIN},
 	                       {.fd = watched.jvm ? watched.jvm->wakers[0] : -1, .events = POLLIN}};
 	uint32_t *sleeping = watched.jvm ? &watched.jvm->page->waker[0].sleeping : NULL;
-	int timeout_ms = watched.wish ? 1 : 50;
+	int timeout_ms = watched.wish ? 1 : is_collecting() ? 5 : 50;
 	char input[64] = "";
 	uint64_t wakes;
 
@@ -202,7 +207,8 @@ static int sleep_as_worker(struct tailor_jvm_hub *hub)
 		return 1;
 	if (read(STDIN_FILENO, input, sizeof(input) - 1) <= 0)
 		return 0;
-	obey(input);
+	for (char *line = strtok(input, "\n"); line; line = strtok(NULL, "\n"))
+		obey(line);
 	return 1;
 }
 
@@ -227,7 +233,7 @@ int main(int argc, char **argv)
 		tailor_jvm_hub_dispatch(hub);
 		read_channel();
 		look_at_wish();
-		if (watched.jvm && tailor_clock_ns() > page_at_ns) {
+		if (watched.jvm && (is_collecting() || tailor_clock_ns() > page_at_ns)) {
 			print_page(watched.jvm);
 			page_at_ns = tailor_clock_ns() + 50 * TAILOR_NS_PER_MS;
 		}
