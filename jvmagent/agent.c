@@ -120,7 +120,7 @@ static void enable(jvmtiEnv *jvmti, const jvmtiEvent *events, size_t count)
  * In the live phase. Not sooner, although classes are loaded before: a class file hook that is on while the VM starts
  * makes it give up parts of its class data archive, and nothing can be served yet.
  */
-static void start(jvmtiEnv *jvmti, JNIEnv *jni)
+static int start(jvmtiEnv *jvmti, JNIEnv *jni)
 {
 	static const jvmtiEvent events[] = {
 	        JVMTI_EVENT_VM_DEATH,
@@ -138,7 +138,7 @@ static void start(jvmtiEnv *jvmti, JNIEnv *jni)
 	result = notify_open(agent.options.socket, agent.options.slots, &what);
 	if (result < 0) {
 		say("%s: %s; the JVM runs on without it", what, strerror(-result));
-		return;
+		return result;
 	}
 	result = perfdata_open();
 	if (result == -ENOENT)
@@ -154,6 +154,7 @@ static void start(jvmtiEnv *jvmti, JNIEnv *jni)
 	vthread_events_start(jvmti, jni);
 	application_events_start(jvmti, jni);
 	notify_offer(java_thread_start(jvmti, jni, (enum java_thread_collect)agent.options.collect));
+	return 0;
 }
 
 static void JNICALL vm_started(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
@@ -214,44 +215,55 @@ static jvmtiEnv *prepare(JavaVM *vm)
 	return jvmti;
 }
 
-/* Both entry points: a library that is named twice, or attached again, is the same mapping and already at work. */
-static jvmtiEnv *load(JavaVM *vm, const char *text)
+/*
+ * Both entry points: a library that is named twice, or attached again, is the same mapping and already at work; then there is
+ * no environment and no error. Returns a negative errno after having said why it cannot.
+ */
+static int load(JavaVM *vm, const char *text, jvmtiEnv **ret_jvmti)
 {
 	struct options options;
-	jvmtiEnv *jvmti;
 
+	*ret_jvmti = NULL;
 	if (parse_options(text, &options) < 0)
-		return NULL;
+		return -EINVAL;
 	if (__atomic_exchange_n(&agent.loaded, 1, __ATOMIC_ACQ_REL)) {
 		if (strcmp(options.socket, agent.options.socket) != 0)
 			say("already loaded with socket=%s, which stays", agent.options.socket);
-		return NULL;
+		return 0;
 	}
 	agent.options = options;
-	jvmti = prepare(vm);
-	if (!jvmti)
-		__atomic_store_n(&agent.loaded, 0, __ATOMIC_RELEASE);
-	return jvmti;
+	*ret_jvmti = prepare(vm);
+	if (*ret_jvmti)
+		return 0;
+	__atomic_store_n(&agent.loaded, 0, __ATOMIC_RELEASE);
+	return -ENOTSUP;
 }
 
 JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
 {
 	static const jvmtiEvent first = JVMTI_EVENT_VM_INIT;
-	jvmtiEnv *jvmti = load(vm, text);
+	jvmtiEnv *jvmti;
 
 	(void)reserved;
-	if (jvmti)
+	/* An error here would keep the JVM from starting. */
+	if (load(vm, text, &jvmti) == 0 && jvmti)
 		enable(jvmti, &first, 1);
 	return JNI_OK;
 }
 
+/* An error here only tells whoever attaches. */
 JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
 {
-	jvmtiEnv *jvmti = load(vm, text);
+	jvmtiEnv *jvmti;
 	JNIEnv *jni;
 
 	(void)reserved;
-	if (jvmti && (*vm)->GetEnv(vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK)
-		start(jvmti, jni);
-	return JNI_OK;
+	if (load(vm, text, &jvmti) < 0)
+		return JNI_ERR;
+	if (!jvmti || ((*vm)->GetEnv(vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK && start(jvmti, jni) == 0))
+		return JNI_OK;
+	/* What was short may not be at the next attempt. */
+	(*jvmti)->DisposeEnvironment(jvmti);
+	__atomic_store_n(&agent.loaded, 0, __ATOMIC_RELEASE);
+	return JNI_ERR;
 }

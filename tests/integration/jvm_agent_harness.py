@@ -137,10 +137,12 @@ def compiled(jdk, name, *sources):
 class Program:
     """A running Java program that prints what it did, and "done" at last; it says "waiting" and waits for a line before it begins."""
 
-    def __init__(self, jdk, classes, name, argument, *options):
+    def __init__(self, jdk, classes, name, argument, *options, within=(), user=None):
+        """`within` is a command that runs another one."""
         self.jdk = jdk
-        self.process = subprocess.Popen([os.path.join(jdk.home, "bin", "java"), "-Xmx64m", *options, "-cp", classes, name, argument],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([*within, os.path.join(jdk.home, "bin", "java"), "-Xmx64m", *options, "-cp", classes, name, argument],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        user=user, group=user, extra_groups=None if user is None else [])
         started.append(self.process)
         self.pid = self.process.pid
         if self.process.stdout.readline() != "waiting\n":
