@@ -293,6 +293,17 @@ static int starts_young(const char *cause)
 	return strcmp(cause, "Allocation Failure") == 0 || strcmp(cause, "GCLocker Initiated GC") == 0;
 }
 
+size_t perfdata_cause(char *buffer, size_t size)
+{
+	size_t length = perfdata.cause.bytes ? copy_text(buffer, size, &perfdata.cause) : 0;
+
+	buffer[length] = 0;
+	if (strcmp(buffer, "No GC") != 0)
+		return length;
+	buffer[0] = 0;
+	return 0;
+}
+
 /* "unknown" unless the rule yields a cause. */
 static size_t append_cause(char *buffer, size_t size, size_t length, enum cause_rule rule)
 {
