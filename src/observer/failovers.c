@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,11 +52,11 @@ static struct joined *find(struct tailor_failovers *failovers, size_t worker, co
 	return found;
 }
 
-/* The more of two kinds told of one stop: what a process does explains what its JVM does, and a collection is also a safepoint. */
+/* The more of two kinds told of one stop: what befalls a process explains what its JVM does, and a collection is also a safepoint. */
 static enum tailor_stop_kind more_of(enum tailor_stop_kind a, enum tailor_stop_kind b)
 {
-	static const enum tailor_stop_kind order[] = {TAILOR_STOP_GONE,  TAILOR_STOP_SIGNAL,    TAILOR_STOP_GC,
-	                                              TAILOR_STOP_STALL, TAILOR_STOP_SAFEPOINT, TAILOR_STOP_NONE};
+	static const enum tailor_stop_kind order[] = {TAILOR_STOP_GONE, TAILOR_STOP_SIGNAL,    TAILOR_STOP_STALL,
+	                                              TAILOR_STOP_GC,   TAILOR_STOP_SAFEPOINT, TAILOR_STOP_NONE};
 
 	for (size_t i = 0; i < sizeof(order) / sizeof(order[0]); i++) {
 		if (a == order[i] || b == order[i])
@@ -176,6 +177,40 @@ static void add_saved(struct tailor_failovers *failovers, unsigned int server, s
 	}
 }
 
+void tailor_failovers_collected(struct tailor_failovers *failovers, unsigned int server, uint64_t start_ns, uint64_t end_ns, const char *text)
+{
+	struct collected *collected = &failovers->collected[server % TAILOR_STOP_SERVERS];
+	const char *tab = strchr(text, '\t');
+
+	collected->list[collected->next].start_ns = start_ns;
+	collected->list[collected->next].end_ns = end_ns;
+	snprintf(collected->list[collected->next].cause, sizeof(collected->list[0].cause), "%s",
+	         tab && strcmp(tab + 1, "unknown") != 0 ? tab + 1 : "");
+	collected->next = (collected->next + 1) % TAILOR_FAILOVERS_COLLECTIONS;
+}
+
+/* A stop in which the JVM collected was for that; of several collections in one, the longest says why. */
+static void name_collection(const struct tailor_failovers *failovers, unsigned int server, struct tailor_failover *failover)
+{
+	const struct collected *collected = &failovers->collected[server % TAILOR_STOP_SERVERS];
+	uint64_t longest_ns = 0;
+
+	for (size_t i = 0; i < TAILOR_FAILOVERS_COLLECTIONS; i++) {
+		uint64_t start_ns = collected->list[i].start_ns, end_ns = collected->list[i].end_ns;
+
+		if (end_ns < failover->begin_ns || start_ns > failover->end_ns || end_ns <= start_ns)
+			continue;
+		failover->kind = more_of(failover->kind, TAILOR_STOP_GC);
+		if (collected->list[i].cause[0] && end_ns - start_ns > longest_ns) {
+			longest_ns = end_ns - start_ns;
+			memcpy(failover->cause, collected->list[i].cause, sizeof(failover->cause));
+		}
+	}
+	/* Of what a stopped process was at, the cause is not why it stood still. */
+	if (failover->kind != TAILOR_STOP_GC)
+		memset(failover->cause, 0, sizeof(failover->cause));
+}
+
 static size_t oldest_of(const struct tailor_failovers *failovers)
 {
 	size_t oldest = 0;
@@ -203,6 +238,7 @@ int tailor_failovers_settled(struct tailor_failovers *failovers, uint64_t now_ns
 	*ret_why_not = 0;
 	for (unsigned int why = 1; why < TAILOR_FAILOVERS_REASONS; why++)
 		*ret_why_not = joined->not_moved[why] > joined->not_moved[*ret_why_not] ? why : *ret_why_not;
+	name_collection(failovers, joined->server, ret_failover);
 	/* That of a process that has ended would not have been waited for. */
 	if (ret_failover->kind != TAILOR_STOP_GONE)
 		add_saved(failovers, joined->server, ret_failover);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the workers did about stops of servers -> failovers: pure. Each worker tells of each stop once, in its own time: those of one
- * server that overlap are one stop, if they are different workers'. Beside them the requests that were moved are kept in mind, until it
- * is known when the stops ended that they were moved for.
+ * server that overlap are one stop, if they are different workers'. Beside them are kept in mind, until it is known when the stops ended,
+ * the requests that were moved for them, and the collections of the servers' JVMs, which say what the stops were for: a worker asks the
+ * JVM when it notices, which may be before the JVM knows.
  */
 #ifndef TAILOR_OBSERVER_FAILOVERS_H
 #define TAILOR_OBSERVER_FAILOVERS_H
@@ -23,6 +24,8 @@
 /* Moved requests that are kept in mind; beyond, the oldest is forgotten, and counts as nothing saved. */
 #define TAILOR_FAILOVERS_MOVES 4096
 #define TAILOR_FAILOVERS_REASONS 32
+/* Collections of a server that are kept in mind. */
+#define TAILOR_FAILOVERS_COLLECTIONS 32
 
 struct tailor_failovers {
 	struct joined {
@@ -39,6 +42,14 @@ struct tailor_failovers {
 		uint64_t servers;  /* that it was moved away from then, as bits; one at most, but where several stood still */
 	} *moves;
 	size_t move; /* the next place to be used */
+	struct collected {
+		struct {
+			uint64_t start_ns;
+			uint64_t end_ns; /* 0: none */
+			char cause[TAILOR_JVM_CAUSE_BYTES];
+		} list[TAILOR_FAILOVERS_COLLECTIONS];
+		size_t next;
+	} collected[TAILOR_STOP_SERVERS];
 };
 
 /* Returns 0 or -ENOMEM; and the opposite. */
@@ -50,6 +61,9 @@ void tailor_failovers_stopped(struct tailor_failovers *failovers, size_t worker,
 
 /* Takes a request in that has ended. Those count that were moved because a server stood still, and that another one answered. */
 void tailor_failovers_ended(struct tailor_failovers *failovers, const struct tailor_record *record);
+
+/* Takes a collection of a server's JVM in; `text` as of TAILOR_EVENT_GC_FINISH. */
+void tailor_failovers_collected(struct tailor_failovers *failovers, unsigned int server, uint64_t start_ns, uint64_t end_ns, const char *text);
 
 /*
  * Takes out the oldest stop of which every worker has told by now, with its server, and its most frequent reason for not moving a request

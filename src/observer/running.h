@@ -87,7 +87,7 @@ static inline void observer_count(atomic_uint_fast64_t *counter, uint64_t amount
 
 /* The server that answered, -1 when none did. */
 int observer_answering(const struct tailor_observer *observer, const struct tailor_record *record);
-/* Takes names of threads from the agents, and every second from /proc. Lock. */
+/* Takes names of threads, and collections, from the agents, and every second names from /proc. Lock. */
 void observer_learn_names(struct tailor_observer *observer, uint64_t now_ns);
 /* Once, when there are holds. */
 void observer_sources_init(struct tailor_observer *observer);

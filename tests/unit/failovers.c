@@ -190,7 +190,10 @@ static void more_telling_words_for_the_same_stop_win(void **state)
 	        {TAILOR_STOP_STALL, TAILOR_STOP_GONE, TAILOR_STOP_GONE, ""},
 	        {TAILOR_STOP_GONE, TAILOR_STOP_GC, TAILOR_STOP_GONE, "System.gc()"},
 	        {TAILOR_STOP_STALL, TAILOR_STOP_SAFEPOINT, TAILOR_STOP_STALL, ""},
+	        {TAILOR_STOP_GC, TAILOR_STOP_STALL, TAILOR_STOP_STALL, "System.gc()"},
 	};
+
+	struct tailor_failover failover;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -199,9 +202,37 @@ static void more_telling_words_for_the_same_stop_win(void **state)
 		strcpy(second.cause, cases[i].cause);
 		tell(0, first);
 		tell(1, second);
-		assert_int_equal(next(0).kind, cases[i].kind);
+		failover = next(0);
+		assert_int_equal(failover.kind, cases[i].kind);
+		/* What it was at when it was stopped is not why. */
+		assert_string_equal(failover.cause, cases[i].kind == TAILOR_STOP_GC ? cases[i].cause : "");
 		no_more();
 	}
+}
+
+static void the_jvms_own_word_on_its_collections_says_what_a_stop_was_for(void **state)
+{
+	struct tailor_failover failover;
+
+	(void)state;
+	tailor_failovers_collected(&failovers, 0, AT + 100 * US, AT + 400 * US, "Serial young\tAllocation Failure");
+	tailor_failovers_collected(&failovers, 0, AT + 450 * US, AT + 900 * US, "Serial full\tErgonomics");
+	tailor_failovers_collected(&failovers, 0, AT + 1500 * US, AT + 2500 * US, "Serial full\tSystem.gc()");
+	tailor_failovers_collected(&failovers, 1, AT + 100 * US, AT + 990 * US, "Serial full\tSystem.gc()");
+	tailor_failovers_collected(&failovers, 0, AT + 5100 * US, AT + 5200 * US, "unknown\tunknown");
+	tell(0, stop_of(0, TAILOR_STOP_SAFEPOINT, 0, 1000));
+	tell(0, stop_of(0, TAILOR_STOP_SAFEPOINT, 3000, 4000));
+	tell(0, stop_of(0, TAILOR_STOP_SAFEPOINT, 5000, 6000));
+	failover = next(0);
+	assert_int_equal(failover.kind, TAILOR_STOP_GC);
+	assert_int_equal(failover.noticed, TAILOR_STOP_SAFEPOINT);
+	assert_string_equal(failover.cause, "Ergonomics");
+	failover = next(0);
+	assert_int_equal(failover.kind, TAILOR_STOP_SAFEPOINT);
+	assert_string_equal(failover.cause, "");
+	failover = next(0);
+	assert_int_equal(failover.kind, TAILOR_STOP_GC);
+	assert_string_equal(failover.cause, "");
 }
 
 /* A request of so many attempts, that the last one answered unless said otherwise. Times are in us after AT. */
@@ -293,6 +324,7 @@ int main(void)
 	        with_failovers(nothing_is_settled_while_a_worker_may_still_tell),
 	        with_failovers(with_too_many_at_a_time_the_oldest_goes_out_and_none_is_lost),
 	        with_failovers(more_telling_words_for_the_same_stop_win),
+	        with_failovers(the_jvms_own_word_on_its_collections_says_what_a_stop_was_for),
 	        with_failovers(what_was_saved_is_what_the_moved_requests_did_not_wait_of_the_stop),
 	        with_failovers(a_request_that_moves_twice_counts_for_both_stops_once),
 	        with_failovers(of_a_process_that_has_ended_nothing_is_said_to_be_saved),
