@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/metric.h"
 #include "cli/proxy_reload.h"
 #include "cli/proxy_run.h"
 #include "cli/proxy_status_stops.h"
@@ -155,11 +156,6 @@ static char *status_json(struct proxy_run *run)
 	text = json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 	json_decref(status);
 	return text;
-}
-
-static void metric(FILE *out, const char *name, const char *type, const char *help)
-{
-	fprintf(out, "# HELP tailor_%s %s\n# TYPE tailor_%s %s\n", name, help, name, type);
 }
 
 static void server_metrics(FILE *out, const struct proxy_run *run, const struct snapshot *snapshot)

@@ -4,6 +4,7 @@
 #include <tailor/stop_names.h>
 
 #include "base/clock.h"
+#include "cli/metric.h"
 
 static const char *kind_name(int kind)
 {
@@ -50,11 +51,6 @@ void status_stops_json(json_t *object, const struct tailor_proxy_status *proxy, 
 	json_object_set_new(object, "failovers",
 	                    json_pack("{s:I, s:I}", "stored", (json_int_t)observer->failovers, "not_stored",
 	                              (json_int_t)observer->failovers_not_stored));
-}
-
-static void metric(FILE *out, const char *name, const char *type, const char *help)
-{
-	fprintf(out, "# HELP tailor_%s %s\n# TYPE tailor_%s %s\n", name, help, name, type);
 }
 
 static void counter(FILE *out, const char *name, const char *help, uint64_t value)

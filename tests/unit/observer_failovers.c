@@ -57,25 +57,39 @@ static const char *word(unsigned int why_not)
 	return why_not == 3 ? "the-third" : "another";
 }
 
-static struct tailor_observer_options options(struct tailor_store_writer *store)
+static struct tailor_store_writer *store; /* NULL: none */
+static struct tailor_observer *observer;
+
+static void start(void)
 {
-	return (struct tailor_observer_options){.request_channels = channels,
-	                                        .workers = WORKERS,
-	                                        .connections_max = 16,
-	                                        .server = {{"left", 1}, {"right", 2}},
-	                                        .servers = 2,
-	                                        .not_moved_name = word,
-	                                        .slow = {.threshold_ns = 3600 * TAILOR_NS_PER_S},
-	                                        .store = store};
+	const struct tailor_observer_options options = {.request_channels = channels,
+	                                                .workers = WORKERS,
+	                                                .connections_max = 16,
+	                                                .server = {{"left", 1}, {"right", 2}},
+	                                                .servers = 2,
+	                                                .not_moved_name = word,
+	                                                .slow = {.threshold_ns = 3600 * TAILOR_NS_PER_S},
+	                                                .store = store};
+
+	assert_int_equal(tailor_observer_start(&options, &observer), 0);
 }
 
-/* Reads what there is; returns how many, the first in *ret_first. */
+static void start_with_store(void)
+{
+	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &store), 0);
+	start();
+}
+
+/* Stops the observer and reads what there is then; returns how many, the first in *ret_first. */
 static int stored(struct tailor_failover *ret_first)
 {
 	struct tailor_store_reader *reader;
 	struct tailor_failover failover;
 	int count = 0;
 
+	tailor_observer_stop(observer);
+	tailor_store_writer_close(store);
+	store = NULL;
 	assert_int_equal(tailor_store_reader_open(directory, &reader), 0);
 	while (tailor_store_next_failover(reader, &failover) == 1) {
 		if (count++ == 0)
@@ -85,7 +99,7 @@ static int stored(struct tailor_failover *ret_first)
 	return count;
 }
 
-static uint64_t wait_stored(struct tailor_observer *observer)
+static uint64_t wait_stored(void)
 {
 	struct tailor_observer_status status = {0};
 
@@ -98,24 +112,19 @@ static uint64_t wait_stored(struct tailor_observer *observer)
 
 static void a_stop_that_two_workers_met_is_stored_once_while_requests_go_on(void **state)
 {
-	struct tailor_observer_options chosen = options(NULL);
 	uint64_t end_ns = tailor_clock_ns(), begin_ns = end_ns - 100 * MS;
-	struct tailor_observer *observer;
 	struct tailor_failover failover;
 	uint64_t wall_ns;
 
 	(void)state;
-	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &chosen.store), 0);
-	assert_int_equal(tailor_observer_start(&chosen, &observer), 0);
 	put_moved(0, 1, begin_ns - MS, begin_ns + MS, begin_ns + 3 * MS);
 	put_moved(0, 2, begin_ns - MS, begin_ns + MS, begin_ns + 10 * MS);
 	put_moved(1, 3, begin_ns - MS, begin_ns + MS, end_ns + 10 * MS);
 	put_stop(0, begin_ns, end_ns, 2, NULL);
 	put_stop(1, begin_ns, end_ns + MS, 1, "Metadata GC Threshold");
-	assert_int_equal(wait_stored(observer), 1);
+	start_with_store();
+	assert_int_equal(wait_stored(), 1);
 	wall_ns = tailor_clock_wall_ns() - (tailor_clock_ns() - begin_ns);
-	tailor_observer_stop(observer);
-	tailor_store_writer_close(chosen.store);
 	assert_int_equal(stored(&failover), 1);
 	assert_string_equal(failover.server, "left");
 	assert_string_equal(failover.cause, "Metadata GC Threshold");
@@ -136,53 +145,41 @@ static void a_stop_that_two_workers_met_is_stored_once_while_requests_go_on(void
 /* It does not wait for workers that may still tell: they are gone, too. */
 static void what_is_not_settled_when_the_observer_stops_is_stored_all_the_same(void **state)
 {
-	struct tailor_observer_options chosen = options(NULL);
 	uint64_t now_ns = tailor_clock_ns();
-	struct tailor_observer *observer;
 	struct tailor_failover failover;
 
 	(void)state;
-	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &chosen.store), 0);
-	assert_int_equal(tailor_observer_start(&chosen, &observer), 0);
+	start_with_store();
 	put_stop(1, now_ns - MS, now_ns, 2, NULL);
-	tailor_observer_stop(observer);
-	tailor_store_writer_close(chosen.store);
 	assert_int_equal(stored(&failover), 1);
 }
 
 /* More events than the channel holds, faster than anybody looks. */
 static void where_events_were_lost_meanwhile_the_failover_says_so(void **state)
 {
-	struct tailor_observer_options chosen = options(NULL);
 	uint64_t now_ns = tailor_clock_ns();
-	struct tailor_observer *observer;
 	struct tailor_failover failover;
 
 	(void)state;
-	assert_int_equal(tailor_store_writer_open(directory, 1 << 20, &chosen.store), 0);
-	assert_int_equal(tailor_observer_start(&chosen, &observer), 0);
+	start_with_store();
 	put_stop(1, now_ns - 100 * MS, now_ns, 2, NULL);
 	for (uint64_t i = 0; i < 100 * SLOTS; i++)
 		put(0, TAILOR_EVENT_REQUEST_BEGIN, i + 1, now_ns - 50 * MS + i, 0, 0, 0, 0, NULL);
-	tailor_observer_stop(observer);
-	tailor_store_writer_close(chosen.store);
 	assert_int_equal(stored(&failover), 1);
 	assert_int_equal(failover.incomplete, 1);
 }
 
 static void without_a_store_it_is_counted_and_servers_that_do_not_exist_are_not(void **state)
 {
-	struct tailor_observer_options chosen = options(NULL);
 	uint64_t now_ns = tailor_clock_ns();
 	struct tailor_observer_status status;
-	struct tailor_observer *observer;
 
 	(void)state;
-	assert_int_equal(tailor_observer_start(&chosen, &observer), 0);
+	start();
 	put(0, TAILOR_EVENT_SERVER_STOPPED, 0, now_ns, TAILOR_STOPPED(2, TAILOR_STOP_GC, 1), now_ns - MS, 0, 0, NULL);
 	put(0, TAILOR_EVENT_SERVER_STOPPED, 0, now_ns, TAILOR_STOPPED(0, TAILOR_STOP_KINDS, 1), now_ns - MS, 0, 0, NULL);
 	put_stop(1, now_ns - MS, now_ns, 2, NULL);
-	assert_int_equal(wait_stored(observer), 0);
+	assert_int_equal(wait_stored(), 0);
 	usleep(100000);
 	tailor_observer_status(observer, &status);
 	assert_int_equal(status.failovers_not_stored, 1);

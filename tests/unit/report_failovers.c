@@ -9,25 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "failover_example.h"
 #include "report/report.h"
 
-static const struct tailor_failover examples[] = {
-        {.begin_ns = 1000,
-         .end_ns = 136001000,
-         .wall_ns = UINT64_C(1769860800123456789),
-         .server = "a",
-         .cause = "Allocation Failure",
-         .kind = TAILOR_STOP_GC,
-         .noticed = TAILOR_STOP_SAFEPOINT,
-         .workers = 2,
-         .in_flight = 8,
-         .moved = 7,
-         .not_moved = 1,
-         .why_not = "begun",
-         .noticed_ns = 31000,
-         .reacted_ns = 412000,
-         .saved_ns = 900000000,
-         .saved_requests = 7},
+/* A collection, a stall, and an end. */
+static struct tailor_failover examples[] = {
+        {0},
         {.begin_ns = 2000, .end_ns = 50002000, .server = "bob", .kind = TAILOR_STOP_STALL, .noticed = TAILOR_STOP_STALL, .in_flight = 1,
          .moved = 1, .reacted_ns = 26000000, .incomplete = 1},
         {.begin_ns = 3000, .end_ns = 5003000, .server = "a", .kind = TAILOR_STOP_GONE, .noticed = TAILOR_STOP_GONE, .in_flight = 3,
@@ -141,5 +128,6 @@ int main(void)
 	        cmocka_unit_test(of_none_the_json_is_an_empty_list),
 	};
 
+	examples[0] = failover_example(1000);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

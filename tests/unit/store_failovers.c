@@ -1,30 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failovers in the store, beside timelines: each reader gets what it asks for, and damage costs no more than what is damaged. */
+#include "failover_example.h"
 #include "store/crc32c.h"
 #include "store/segment.h"
 #include "store_directory.h"
 
 static struct tailor_failover example(uint64_t begin_ns)
 {
-	return (struct tailor_failover){
-	        .begin_ns = begin_ns,
-	        .end_ns = begin_ns + 136000000,
-	        .wall_ns = 1769860800123456789,
-	        .server = "a",
-	        .cause = "Allocation Failure",
-	        .kind = TAILOR_STOP_GC,
-	        .noticed = TAILOR_STOP_SAFEPOINT,
-	        .workers = 2,
-	        .in_flight = 8,
-	        .moved = 7,
-	        .not_moved = 1,
-	        .why_not = "begun",
-	        .noticed_ns = 31000,
-	        .reacted_ns = 412000,
-	        .saved_ns = 900000000,
-	        .saved_requests = 7,
-	        .incomplete = 1,
-	};
+	struct tailor_failover failover = failover_example(begin_ns);
+
+	failover.incomplete = 1;
+	return failover;
 }
 
 static void append_failover(struct tailor_store_writer *writer, uint64_t begin_ns)
