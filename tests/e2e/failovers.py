@@ -126,7 +126,8 @@ def a_failover_is_told_once_with_its_cause_its_length_and_what_was_moved(scene):
         check(len(own) == 1, f"{name} was stopped once then, and there are {len(own)} failovers: {own}")
         check(own[0]["kind"] in ("stall", "signal") and own[0]["cause"] is None, f"a stopped process is called: {own[0]}")
         check(own[0]["not_moved"] >= 1 and own[0]["why_not"] == "method", f"a POST must not be sent twice: {own[0]}")
-        check(-30 * NS_PER_MS < own[0]["begin_ns"] - begin_ns < 30 * NS_PER_MS, f"stopped at {begin_ns}: {own[0]}")
+        # Where only the heartbeat tells, since the last one: on a busy machine that was some time before.
+        check(-100 * NS_PER_MS < own[0]["begin_ns"] - begin_ns < 30 * NS_PER_MS, f"stopped at {begin_ns}: {own[0]}")
         check(0 <= own[0]["begin_ns"] + own[0]["length_ns"] - end_ns < 200 * NS_PER_MS, f"stopped until {end_ns}: {own[0]}")
     text = (scene.directory / "text.out").read_text()
     check(re.search(r"^\S+ \S+ +[ab] +gc: Allocation Failure +\d+ of \d+ .* ms +~", text, re.M), text)
