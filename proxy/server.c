@@ -20,19 +20,36 @@ bool server_is_down(const struct worker *worker, unsigned int server)
 	return until_ns != 0 && until_ns > tailor_clock_ns();
 }
 
+void server_connecting(struct worker *worker, unsigned int server)
+{
+	struct shared_server *shared = &worker->shared->server[server];
+	uint64_t now_ns, until_ns = __atomic_load_n(&shared->down_until_ns, __ATOMIC_RELAXED);
+
+	if (until_ns == 0)
+		return;
+	now_ns = tailor_clock_ns();
+	if (until_ns > now_ns)
+		return;
+	/* Whoever comes now had better ask another one until this connection has told more. */
+	if (__atomic_compare_exchange_n(&shared->down_until_ns, &until_ns, now_ns + worker->options->connect_timeout_ns + BACK_OFF_MIN_NS, 0,
+	                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		__atomic_store_n(&shared->tried, true, __ATOMIC_RELAXED);
+}
+
 void server_mark_down(struct worker *worker, unsigned int server)
 {
 	struct shared_server *shared = &worker->shared->server[server];
 	uint64_t back_off_ns = __atomic_load_n(&shared->back_off_ns, __ATOMIC_RELAXED);
 
 	/* One failure of many at once is enough to double it. */
-	if (server_is_down(worker, server))
+	if (server_is_down(worker, server) && !__atomic_exchange_n(&shared->tried, false, __ATOMIC_RELAXED))
 		return;
 	back_off_ns = back_off_ns == 0 ? BACK_OFF_MIN_NS : back_off_ns * 2;
 	if (back_off_ns > BACK_OFF_MAX_NS)
 		back_off_ns = BACK_OFF_MAX_NS;
 	__atomic_store_n(&shared->back_off_ns, back_off_ns, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->down_until_ns, tailor_clock_ns() + back_off_ns, __ATOMIC_RELAXED);
+	server_hand_over(worker, server);
 }
 
 void server_mark_up(struct worker *worker, unsigned int server)
@@ -41,6 +58,7 @@ void server_mark_up(struct worker *worker, unsigned int server)
 
 	if (__atomic_load_n(&shared->back_off_ns, __ATOMIC_RELAXED) == 0)
 		return;
+	__atomic_store_n(&shared->tried, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->back_off_ns, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->down_until_ns, 0, __ATOMIC_RELAXED);
 }
@@ -117,9 +135,14 @@ int server_choose(const struct worker *worker)
 	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, false);
 }
 
-int server_next(const struct worker *worker, unsigned int server)
+void server_hand_over(struct worker *worker, unsigned int server)
 {
-	return best(worker, server + 1, (int)server, RANK_RUNS, false);
+	int next = best(worker, server + 1, (int)server, RANK_RUNS, false);
+
+	if (next < 0 || worker->options->mode == TAILOR_PROXY_BALANCED)
+		return;
+	/* One of several workers does it. */
+	__atomic_compare_exchange_n(&worker->shared->active, &server, (unsigned int)next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 int server_other(const struct worker *worker, unsigned int server)
