@@ -13,26 +13,37 @@ bool server_is_paused(const struct worker *worker, unsigned int server)
 	return page && TAILOR_JVM_STATE_OF(__atomic_load_n(&page->state, __ATOMIC_ACQUIRE)) == TAILOR_JVM_COLLECTING;
 }
 
+static bool is_after_now(uint64_t time_ns)
+{
+	return time_ns != 0 && time_ns > tailor_clock_ns();
+}
+
+/* It was down, and somebody finds out whether it still is. */
+static bool is_tried(const struct worker *worker, unsigned int server)
+{
+	const struct shared_server *shared = &worker->shared->server[server];
+
+	return __atomic_load_n(&shared->tried, __ATOMIC_RELAXED) && is_after_now(__atomic_load_n(&shared->down_until_ns, __ATOMIC_RELAXED));
+}
+
 bool server_is_down(const struct worker *worker, unsigned int server)
 {
-	uint64_t until_ns = __atomic_load_n(&worker->shared->server[server].down_until_ns, __ATOMIC_RELAXED);
+	const struct shared_server *shared = &worker->shared->server[server];
 
-	return until_ns != 0 && until_ns > tailor_clock_ns();
+	return is_after_now(__atomic_load_n(&shared->down_until_ns, __ATOMIC_RELAXED)) && !__atomic_load_n(&shared->tried, __ATOMIC_RELAXED);
 }
 
 void server_connecting(struct worker *worker, unsigned int server)
 {
 	struct shared_server *shared = &worker->shared->server[server];
-	uint64_t now_ns, until_ns = __atomic_load_n(&shared->down_until_ns, __ATOMIC_RELAXED);
+	uint64_t until_ns = __atomic_load_n(&shared->down_until_ns, __ATOMIC_RELAXED);
 
-	if (until_ns == 0)
-		return;
-	now_ns = tailor_clock_ns();
-	if (until_ns > now_ns)
+	if (until_ns == 0 || is_after_now(until_ns))
 		return;
 	/* Whoever comes now had better ask another one until this connection has told more. */
-	if (__atomic_compare_exchange_n(&shared->down_until_ns, &until_ns, now_ns + worker->options->connect_timeout_ns + BACK_OFF_MIN_NS, 0,
-	                                __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+	if (__atomic_compare_exchange_n(&shared->down_until_ns, &until_ns,
+	                                tailor_clock_ns() + worker->options->connect_timeout_ns + BACK_OFF_MIN_NS, 0, __ATOMIC_RELAXED,
+	                                __ATOMIC_RELAXED))
 		__atomic_store_n(&shared->tried, true, __ATOMIC_RELAXED);
 }
 
@@ -42,8 +53,9 @@ void server_mark_down(struct worker *worker, unsigned int server)
 	uint64_t back_off_ns = __atomic_load_n(&shared->back_off_ns, __ATOMIC_RELAXED);
 
 	/* One failure of many at once is enough to double it. */
-	if (server_is_down(worker, server) && !__atomic_exchange_n(&shared->tried, false, __ATOMIC_RELAXED))
+	if (server_is_down(worker, server))
 		return;
+	__atomic_store_n(&shared->tried, false, __ATOMIC_RELAXED);
 	back_off_ns = back_off_ns == 0 ? BACK_OFF_MIN_NS : back_off_ns * 2;
 	if (back_off_ns > BACK_OFF_MAX_NS)
 		back_off_ns = BACK_OFF_MAX_NS;
@@ -74,16 +86,11 @@ bool server_avoids_stops(const struct worker *worker)
 	return worker->options->failover_on != 0;
 }
 
-bool server_may_serve(const struct worker *worker, int server)
-{
-	return server >= 0 && !server_is_down(worker, (unsigned int)server) &&
-	       !(server_avoids_stops(worker) && server_is_paused(worker, (unsigned int)server));
-}
-
 /* How little it is to be hoped that it answers soon. A stopped server answers late, one that is down never. */
 enum rank {
 	RANK_RUNS,
 	RANK_STOPPED,
+	RANK_TRIED,
 	RANK_REACHABLE, /* down, but with a connection that stands */
 	RANK_DOWN,
 	RANKS,
@@ -91,9 +98,16 @@ enum rank {
 
 static enum rank rank(const struct worker *worker, unsigned int server)
 {
+	if (is_tried(worker, server))
+		return RANK_TRIED;
 	if (server_is_down(worker, server))
 		return is_reachable(worker, server) ? RANK_REACHABLE : RANK_DOWN;
-	return server_may_serve(worker, (int)server) ? RANK_RUNS : RANK_STOPPED;
+	return server_avoids_stops(worker) && server_is_paused(worker, server) ? RANK_STOPPED : RANK_RUNS;
+}
+
+bool server_may_serve(const struct worker *worker, int server)
+{
+	return server >= 0 && rank(worker, (unsigned int)server) == RANK_RUNS;
 }
 
 /* Requests at each server, of all workers. Each has a line of its own for that: reading them all costs little, writing one nothing. */

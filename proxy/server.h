@@ -17,7 +17,7 @@ void server_mark_up(struct worker *worker, unsigned int server);
 
 /* Whether the configuration wants requests to be kept from servers that stand still. */
 bool server_avoids_stops(const struct worker *worker);
-/* It is neither down nor, where that matters, stopped. False for -1. */
+/* As far as is known it is not down, nor, where that matters, stopped. False for -1. */
 bool server_may_serve(const struct worker *worker, int server);
 
 /* The server for a new request, as options->mode says, or -1 when all are down and there is no idle connection to any. */
