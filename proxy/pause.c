@@ -12,8 +12,12 @@ static uint64_t load_state(const struct server *server)
 /* Another server takes over what arrives from now on, if it can do better. */
 static void hand_over(struct worker *worker, unsigned int index)
 {
-	if (server_avoids_stops(worker))
-		server_hand_over(worker, index);
+	int next = server_next(worker, index);
+
+	if (next < 0 || !server_avoids_stops(worker) || worker->options->mode == TAILOR_PROXY_BALANCED)
+		return;
+	/* One of several workers does it. */
+	__atomic_compare_exchange_n(&worker->shared->active, &index, (unsigned int)next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static void judge_in_flight(struct worker *worker, unsigned int index, bool again)

@@ -47,23 +47,6 @@ void server_connecting(struct worker *worker, unsigned int server)
 		__atomic_store_n(&shared->tried, true, __ATOMIC_RELAXED);
 }
 
-void server_mark_down(struct worker *worker, unsigned int server)
-{
-	struct shared_server *shared = &worker->shared->server[server];
-	uint64_t back_off_ns = __atomic_load_n(&shared->back_off_ns, __ATOMIC_RELAXED);
-
-	/* One failure of many at once is enough to double it. */
-	if (server_is_down(worker, server))
-		return;
-	__atomic_store_n(&shared->tried, false, __ATOMIC_RELAXED);
-	back_off_ns = back_off_ns == 0 ? BACK_OFF_MIN_NS : back_off_ns * 2;
-	if (back_off_ns > BACK_OFF_MAX_NS)
-		back_off_ns = BACK_OFF_MAX_NS;
-	__atomic_store_n(&shared->back_off_ns, back_off_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&shared->down_until_ns, tailor_clock_ns() + back_off_ns, __ATOMIC_RELAXED);
-	server_hand_over(worker, server);
-}
-
 void server_mark_up(struct worker *worker, unsigned int server)
 {
 	struct shared_server *shared = &worker->shared->server[server];
@@ -149,17 +132,34 @@ int server_choose(const struct worker *worker)
 	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, false);
 }
 
-void server_hand_over(struct worker *worker, unsigned int server)
+int server_next(const struct worker *worker, unsigned int server)
 {
-	int next = best(worker, server + 1, (int)server, RANK_RUNS, false);
-
-	if (next < 0 || worker->options->mode == TAILOR_PROXY_BALANCED)
-		return;
-	/* One of several workers does it. */
-	__atomic_compare_exchange_n(&worker->shared->active, &server, (unsigned int)next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	return best(worker, server + 1, (int)server, RANK_RUNS, false);
 }
 
 int server_other(const struct worker *worker, unsigned int server)
 {
 	return best(worker, server + 1, (int)server, RANK_DOWN, true);
+}
+
+void server_mark_down(struct worker *worker, unsigned int server)
+{
+	struct shared *shared = worker->shared;
+	struct shared_server *down = &shared->server[server];
+	uint64_t back_off_ns = __atomic_load_n(&down->back_off_ns, __ATOMIC_RELAXED);
+	int next;
+
+	/* One failure of many at once is enough to double it. */
+	if (server_is_down(worker, server))
+		return;
+	__atomic_store_n(&down->tried, false, __ATOMIC_RELAXED);
+	back_off_ns = back_off_ns == 0 ? BACK_OFF_MIN_NS : back_off_ns * 2;
+	if (back_off_ns > BACK_OFF_MAX_NS)
+		back_off_ns = BACK_OFF_MAX_NS;
+	__atomic_store_n(&down->back_off_ns, back_off_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&down->down_until_ns, tailor_clock_ns() + back_off_ns, __ATOMIC_RELAXED);
+	/* Another one takes over and stays the active one: this one would be asked again each time that it may be back. */
+	next = worker->options->mode == TAILOR_PROXY_ACTIVE_BACKUP ? server_next(worker, server) : -1;
+	if (next >= 0)
+		__atomic_compare_exchange_n(&shared->active, &server, (unsigned int)next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

@@ -23,8 +23,8 @@ bool server_may_serve(const struct worker *worker, int server);
 /* The server for a new request, as options->mode says, or -1 when all are down and there is no idle connection to any. */
 int server_choose(const struct worker *worker);
 
-/* It cannot serve: if it is the active one, the next in the configured order that may serve becomes it. */
-void server_hand_over(struct worker *worker, unsigned int server);
+/* The one that takes over from `server` as the active one, in the configured order; -1 when no other may serve. */
+int server_next(const struct worker *worker, unsigned int server);
 
 /*
  * The best of the others for a request that is at `server` already: the one with the least in flight of those that may serve, else of those
