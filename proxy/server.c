@@ -69,6 +69,12 @@ bool server_avoids_stops(const struct worker *worker)
 	return worker->options->failover_on != 0;
 }
 
+bool server_may_serve(const struct worker *worker, int server)
+{
+	return server >= 0 && !server_is_down(worker, (unsigned int)server) &&
+	       !(server_avoids_stops(worker) && server_is_paused(worker, (unsigned int)server));
+}
+
 /* How little it is to be hoped that it answers soon. A stopped server answers late, one that is down never. */
 enum rank {
 	RANK_RUNS,
@@ -85,12 +91,7 @@ static enum rank rank(const struct worker *worker, unsigned int server)
 		return RANK_TRIED;
 	if (server_is_down(worker, server))
 		return is_reachable(worker, server) ? RANK_REACHABLE : RANK_DOWN;
-	return server_avoids_stops(worker) && server_is_paused(worker, server) ? RANK_STOPPED : RANK_RUNS;
-}
-
-bool server_may_serve(const struct worker *worker, int server)
-{
-	return server >= 0 && rank(worker, (unsigned int)server) == RANK_RUNS;
+	return server_may_serve(worker, (int)server) ? RANK_RUNS : RANK_STOPPED;
 }
 
 /* Requests at each server, of all workers. Each has a line of its own for that: reading them all costs little, writing one nothing. */
