@@ -104,16 +104,25 @@ static void sum_loads(const struct worker *worker, uint32_t loads[TAILOR_PROXY_S
 	}
 }
 
-/* The best but for `without`, up to `worst`, or -1: of several the one with the least load, if that counts, else the first in order from `first` on. */
-static int best(const struct worker *worker, unsigned int first, int without, enum rank worst, bool by_load)
+/* What decides between servers of the same rank before their order. */
+enum preference {
+	BY_ORDER,
+	BY_LOAD,
+	BY_LOAD_AND_CONNECTION, /* of the same load, one to which a connection stands: it has the request sooner */
+};
+
+/* The best but for `without`, up to `worst`, or -1: of several the preferred one, of several of those the first in order from `first` on. */
+static int best(const struct worker *worker, unsigned int first, int without, enum rank worst, enum preference preference)
 {
 	uint32_t loads[TAILOR_PROXY_SERVERS_MAX] = {0};
 	enum rank found = RANKS;
 	int server = -1;
 
-	if (by_load)
+	if (preference != BY_ORDER)
 		sum_loads(worker, loads);
-	for (unsigned int i = 0; i < worker->options->servers && (by_load || found != RANK_RUNS); i++) {
+	for (unsigned int i = 0; i < worker->options->servers && preference == BY_LOAD_AND_CONNECTION; i++)
+		loads[i] = 2 * loads[i] + !worker->server[i].idle;
+	for (unsigned int i = 0; i < worker->options->servers && (preference != BY_ORDER || found != RANK_RUNS); i++) {
 		unsigned int index = (first + i) % worker->options->servers;
 		enum rank this = (int)index == without ? RANKS : rank(worker, index);
 
@@ -129,18 +138,18 @@ int server_choose(const struct worker *worker)
 {
 	/* Of those with nothing in flight another one each time: not only one of them is to be warm. */
 	if (worker->options->mode == TAILOR_PROXY_BALANCED)
-		return best(worker, (unsigned int)(worker->counters.requests % worker->options->servers), -1, RANK_REACHABLE, true);
-	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, false);
+		return best(worker, (unsigned int)(worker->counters.requests % worker->options->servers), -1, RANK_REACHABLE, BY_LOAD);
+	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, BY_ORDER);
 }
 
 int server_next(const struct worker *worker, unsigned int server)
 {
-	return best(worker, server + 1, (int)server, RANK_RUNS, false);
+	return best(worker, server + 1, (int)server, RANK_RUNS, BY_ORDER);
 }
 
 int server_other(const struct worker *worker, unsigned int server)
 {
-	return best(worker, server + 1, (int)server, RANK_DOWN, true);
+	return best(worker, server + 1, (int)server, RANK_DOWN, BY_LOAD_AND_CONNECTION);
 }
 
 void server_mark_down(struct worker *worker, unsigned int server)

@@ -80,6 +80,24 @@ def a_request_moves_to_the_least_loaded_of_those_that_run():
                 client.socket.close()
 
 
+def of_equals_a_request_moves_to_one_with_a_connection_that_stands():
+    with Group(4) as group:
+        for _ in range(2):
+            group.proxy.command("swap")
+        assert set(served(group, 1)) == {2}
+        for _ in range(2):
+            group.proxy.command("swap")
+        client = group.send(at=0)
+        group.proxy.command("pause 0")
+        group.arrives(2, 2)
+        status = group.proxy.status()["server"]
+        assert status[2]["moved_here"] == 1 and status[2]["connects"] == 1, status
+        for gate in group.gate:
+            gate.set()
+        assert client.response().body in (b"0", b"2")
+        client.socket.close()
+
+
 def the_next_backup_that_can_becomes_the_active_server():
     with Group(4) as group:
         assert set(served(group, 3)) == {0}
