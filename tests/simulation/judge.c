@@ -188,6 +188,15 @@ static void request_ended(struct record *record, const struct tailor_event *even
 		judge_figures.held_longest_ns = world.now_ns - record->began_ns;
 }
 
+static bool is_any_full_or_tried(void)
+{
+	for (unsigned int i = 0; i < world.options.servers; i++) {
+		if (world.now_ns < tried_until_ns[i] || (world.options.in_flight_max && at_server[i] >= world.options.in_flight_max))
+			return true;
+	}
+	return false;
+}
+
 /* A new request is not given to a server that stands still while another one runs, as far as that one can be reached. */
 static void check_choice(unsigned int server)
 {
@@ -195,9 +204,10 @@ static void check_choice(unsigned int server)
 		return;
 	if (world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS)
 		return;
+	if (is_any_full_or_tried())
+		return;
 	for (unsigned int i = 0; i < world.options.servers; i++)
-		world_check(server_collects(i, false) || world.now_ns < tried_until_ns[i] ||
-		                    (world.options.in_flight_max && at_server[i] >= world.options.in_flight_max), "a new request for server %u, which stands still, while server %u runs", server, i);
+		world_check(server_collects(i, false), "a new request for server %u, which stands still, while server %u runs", server, i);
 }
 
 static void attempt_began(struct record *record, const struct tailor_event *event)
