@@ -240,6 +240,8 @@ static int start_proxy(struct proxy_run *run)
 		.head_bytes_max = config->head_bytes_max,
 		.tags = run->tags,
 		.late = run->kernel ? tailor_kernel_lates(run->kernel) : NULL,
+		.stops = run->kernel ? tailor_kernel_stops(run->kernel) : NULL,
+		.stops_fd = run->kernel ? tailor_kernel_stops_fd(run->kernel) : -1,
 		.channels = run->channels,
 	};
 	struct tailor_proxy_settings settings;

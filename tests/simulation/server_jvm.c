@@ -81,7 +81,7 @@ static void set_table(struct server *server, enum tailor_stop_kind kind)
 		return;
 	stop->count += kind != TAILOR_STOP_NONE;
 	stop->word = TAILOR_STOP(kind, world.now_ns);
-	kernel_event_poke(table_fd);
+	kernel_event_add(table_fd, 1);
 }
 
 /* A thaw, the end of a safepoint, SIGCONT. */
