@@ -314,8 +314,9 @@ static uint64_t look_at_beat(const struct worker *worker, struct server *server,
 {
 	uint64_t beat_ns = load_beat(server), now_ns = worker->now_ns;
 
+	/* It has not begun to. */
 	if (beat_ns == 0)
-		return UINT64_MAX;
+		return now_ns + SUSPECT_NS;
 	if (beat_ns != server->beat_ns) {
 		server->beat_ns = beat_ns;
 		server->suspected = server->stalled = false;

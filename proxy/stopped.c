@@ -300,9 +300,12 @@ void stopped_submit(struct worker *worker)
 	now_ns = tailor_clock_ns();
 	for (unsigned int i = 0; i < worker->handings; i++) {
 		const struct handing *handing = &worker->handing[i];
+		struct standing *standing = &worker->server[handing->from].standing;
 
 		count_reaction(worker, now_ns > handing->signal_ns ? now_ns - handing->signal_ns : 0);
-		worker->server[handing->from].standing.handed_ns = now_ns;
+		/* Not where it had to connect first, and another stop has begun meanwhile. */
+		if (standing->kind != TAILOR_STOP_NONE && handing->signal_ns >= standing->since_ns)
+			standing->handed_ns = now_ns;
 	}
 	worker->handings = 0;
 }

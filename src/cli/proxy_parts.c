@@ -21,10 +21,10 @@
 /* Listeners, rings, BPF programs and maps, the agents' wakers, the store. */
 #define OTHER_FILES 200
 
-/* A client takes an open file, and one more at the server: takes as many as are allowed, and says when that is too few. */
+/* A client takes an open file, and its requests one more at each server they come to: takes as many as are allowed, and says when that is too few. */
 static void raise_file_limit(const struct tailor_config *config)
 {
-	rlim_t wanted = 2 * (rlim_t)config->connections_max + OTHER_FILES;
+	rlim_t wanted = (1 + (rlim_t)config->servers) * (rlim_t)config->connections_max + OTHER_FILES;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -240,6 +240,8 @@ static int start_proxy(struct proxy_run *run)
 		.head_bytes_max = config->head_bytes_max,
 		.tags = run->tags,
 		.late = run->kernel ? tailor_kernel_lates(run->kernel) : NULL,
+		.stops = run->kernel ? tailor_kernel_stops(run->kernel) : NULL,
+		.stops_fd = run->kernel ? tailor_kernel_stops_fd(run->kernel) : -1,
 		.channels = run->channels,
 	};
 	struct tailor_proxy_settings settings;

@@ -171,6 +171,8 @@ static void follow(struct proxy_run *run, size_t i, pid_t pid)
 	watch(server);
 	if (run->kernel && pid)
 		traced = tailor_kernel_trace(run->kernel, pid, TAILOR_TRACED_SERVER) == 0;
+	if (run->kernel && tailor_kernel_tell_stops(run->kernel, (unsigned int)i, traced ? pid : 0) != 0)
+		proxy_say("server %s: what stops pid %d is not told by the kernel", run->config.server[i].name, (int)pid);
 	tailor_observer_process(run->observer, i, pid);
 	/* Another process serves there now: the pauses of the one before are not this server's. */
 	if (pid && server->jvm && server->jvm->pid != pid) {

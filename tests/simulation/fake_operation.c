@@ -2,6 +2,7 @@
 #include "fake_operation.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "asan.h"
@@ -259,6 +260,18 @@ static void try_cancel(struct operation *operation)
 	}
 }
 
+/* Several events may be told of at once, never none. */
+static void try_poll(struct operation *operation)
+{
+	if (operation->polled == operation->descriptor->events)
+		return;
+	operation->polled = operation->descriptor->events;
+	if (world_chance(20))
+		finish_soon(operation, POLLIN); /* the multishot ends with a success */
+	else
+		operation_push(operation->ring, operation->token, POLLIN, TAILOR_RING_MORE, 0);
+}
+
 void operation_try(void *object, uint64_t serial)
 {
 	struct operation *operation = object;
@@ -294,12 +307,8 @@ void operation_try(void *object, uint64_t serial)
 		operation->descriptor->events = 0;
 		finish_soon(operation, sizeof(uint64_t));
 		break;
+	case POLL: try_poll(operation); break;
 	case CANCEL: try_cancel(operation); break;
-	case POLL:
-		/* Submitted: from here on it is woken. */
-		operation->poll_next = operation->descriptor->polls;
-		operation->descriptor->polls = operation;
-		break;
 	case TIMEOUT:
 		world_check((uint64_t)operation->deadline->seconds * TAILOR_NS_PER_S +
 		                            (uint64_t)operation->deadline->nanoseconds == operation->deadline_ns,
@@ -330,30 +339,6 @@ void kernel_acceptable(struct descriptor *listener)
 void kernel_event_readable(struct descriptor *event)
 {
 	operation_try_later(event->waiting);
-}
-
-void operation_unpoll(struct operation *operation)
-{
-	struct operation **link = operation->descriptor ? &operation->descriptor->polls : NULL;
-
-	while (link && *link && *link != operation)
-		link = &(*link)->poll_next;
-	if (link && *link)
-		*link = operation->poll_next;
-}
-
-/* The same wake-up may be told twice, and several be told as one; or it ends the operation, as when completions overflow. */
-void kernel_event_poke(int fd)
-{
-	struct operation *next;
-
-	for (struct operation *operation = kernel_descriptor(fd)->polls; operation; operation = next) {
-		next = operation->poll_next;
-		if (world_chance(950)) {
-			operation_push(operation->ring, operation->token, 1, TAILOR_RING_MORE, 0);
-			continue;
-		}
-		operation_unpoll(operation);
-		finish_soon(operation, 1);
-	}
+	for (struct operation *poller = event->pollers; poller; poller = poller->next_poller)
+		operation_try_later(poller);
 }

@@ -20,7 +20,7 @@ enum operation_kind {
 	READ,
 	CANCEL,
 	TIMEOUT,
-	POLL,
+	POLL, /* of what is readable for good from the first event on, as the kernel's table of stops is */
 };
 
 /* By kind. */
@@ -31,10 +31,11 @@ struct operation {
 	struct tailor_ring *ring;
 	struct operation *next, *previous; /* under way */
 	struct operation *queued;          /* not submitted yet */
-	struct operation *poll_next;       /* others that poll the same */
+	struct operation *next_poller;     /* of the same descriptor */
 	uint64_t serial;
 	uint64_t token, target;
 	uint64_t deadline_ns; /* timeout */
+	uint64_t polled; /* events that a poll has told of */
 	const struct tailor_ring_deadline *deadline;
 	int fd;
 	struct descriptor *descriptor;
@@ -82,8 +83,6 @@ static inline bool operation_finds_no_room(const struct operation *operation)
 
 	return wire->out.size == wire->out.length && !wire->peer_closed;
 }
-/* It polls no more. */
-void operation_unpoll(struct operation *operation);
 /* Where what it waits for finds it; NULL: nowhere. */
 struct operation **operation_place(struct operation *operation);
 

@@ -22,7 +22,7 @@ struct descriptor {
 	struct wire *wire;
 	uint64_t events; /* eventfd: its counter */
 	struct operation *waiting; /* eventfd: read; listener: accept */
-	struct operation *polls;   /* eventfd: all that poll it */
+	struct operation *pollers;
 	struct wire **backlog; /* listener */
 	size_t backlog_count, backlog_size;
 };
@@ -39,8 +39,6 @@ extern unsigned int kernel_accepted, kernel_accepted_most;
 /* A client knocks. Returns false when nobody listens. */
 bool kernel_knock(struct wire *wire);
 void kernel_event_add(int fd, uint64_t value);
-/* Wakes all that poll it; nobody reads it. */
-void kernel_event_poke(int fd);
 
 /* From wire.c: an operation that waits may go on. */
 void kernel_readable(struct wire *wire);
