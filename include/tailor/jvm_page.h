@@ -117,7 +117,8 @@ struct tailor_jvm_page {
 
 	struct tailor_jvm_waker waker[TAILOR_JVM_WAKERS];
 
-	/* The GC cause as the JVM's own counters say it ("Allocation Failure"), terminated, of the last pause that began; "" unknown.
+	/* The GC cause as the JVM's own counters say it ("Allocation Failure"), terminated, of the last pause that began; "" unknown. (G1's
+	 * remark and cleanup have none: "G1 remark or cleanup".)
 	 * Written before `state`. Where the counters say it only later (Serial and Parallel of JDK 17), it is still "" when the pause
 	 * begins, and written within a heartbeat or, in a shorter pause, before its end. Once written it stays until the next pause.
 	 * What is read while it changes may be a mix: it is a name to learn lengths by, no more. */
