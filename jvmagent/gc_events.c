@@ -15,7 +15,8 @@ static struct {
 	uint64_t start_ns;
 } current;
 
-/* Who writes page.cause has set it from 0 to 1; who finds it set leaves the cause to the other, for nobody may wait here. */
+/* Who writes page.cause has set it from 0 to 1; who finds it set leaves the cause to the other, for nobody may wait
+ * here. */
 static int cause_taken; /* atomic */
 
 static int take_cause(void)

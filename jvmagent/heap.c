@@ -54,7 +54,8 @@ jclass heap_boot_class(JNIEnv *jni, const char *name)
 
 	if (heap_threw(jni) || !class)
 		return NULL;
-	for_name = (*jni)->GetStaticMethodID(jni, class, "forName", "(Ljava/lang/String;ZLjava/lang/ClassLoader;)Ljava/lang/Class;");
+	for_name = (*jni)->GetStaticMethodID(jni, class, "forName",
+	                                     "(Ljava/lang/String;ZLjava/lang/ClassLoader;)Ljava/lang/Class;");
 	if (heap_threw(jni) || !for_name)
 		return NULL;
 	text = (*jni)->NewStringUTF(jni, name);
@@ -77,7 +78,8 @@ int heap_is_known(JNIEnv *jni)
 	return known;
 }
 
-/* A pool of the heap, by its name in the beans of JDK 17 to 25. Survivors are neither: they fill only in a collection. */
+/* A pool of the heap, by its name in the beans of JDK 17 to 25. Survivors are neither: they fill only in a collection.
+ */
 static enum part part_of_pool(const char *name)
 {
 	if (strstr(name, "Survivor"))
@@ -87,7 +89,8 @@ static enum part part_of_pool(const char *name)
 	return PART_OLD;
 }
 
-/* "... Pauses" counts the stops of what "... Cycles" counts once; "G1 Concurrent GC" those of a cycle that frees little itself. */
+/* "... Pauses" counts the stops of what "... Cycles" counts once; "G1 Concurrent GC" those of a cycle that frees little
+ * itself. */
 static enum part part_of_collector(const char *name)
 {
 	if (strstr(name, "Pauses") || strstr(name, "Concurrent"))
@@ -131,9 +134,12 @@ static int is_heap_pool(JNIEnv *jni, jobject bean)
 {
 	jclass types = heap_boot_class(jni, "java.lang.management.MemoryType");
 	jobject type = call(jni, bean, POOL, "getType", "()Ljava/lang/management/MemoryType;");
-	jfieldID field = types && type ? (*jni)->GetStaticFieldID(jni, types, "HEAP", "Ljava/lang/management/MemoryType;") : NULL;
+	jfieldID field = types && type
+	                         ? (*jni)->GetStaticFieldID(jni, types, "HEAP", "Ljava/lang/management/MemoryType;")
+	                         : NULL;
 
-	return !heap_threw(jni) && field && (*jni)->IsSameObject(jni, type, (*jni)->GetStaticObjectField(jni, types, field));
+	return !heap_threw(jni) && field &&
+	       (*jni)->IsSameObject(jni, type, (*jni)->GetStaticObjectField(jni, types, field));
 }
 
 static void take_bean(JNIEnv *jni, struct beans *beans, jobject bean, int is_pool)
@@ -157,7 +163,8 @@ static void take_bean(JNIEnv *jni, struct beans *beans, jobject bean, int is_poo
 /* All beans of a list that ManagementFactory's method returns. */
 static void take_beans(JNIEnv *jni, struct beans *beans, const char *method, int is_pool)
 {
-	jclass factory = heap_boot_class(jni, "java.lang.management.ManagementFactory"), lists = heap_boot_class(jni, "java.util.List");
+	jclass factory = heap_boot_class(jni, "java.lang.management.ManagementFactory"),
+	       lists = heap_boot_class(jni, "java.util.List");
 	jmethodID getter = factory ? (*jni)->GetStaticMethodID(jni, factory, method, "()Ljava/util/List;") : NULL;
 	jmethodID size, get;
 	jobject list;
@@ -250,8 +257,8 @@ static void read_pool(JNIEnv *jni, const struct bean *pool, struct tailor_jvm_he
 	(*jni)->DeleteLocalRef(jni, usage);
 	if (pool->part == PART_YOUNG) {
 		now->young_used += used;
-		/* An eden is collected when what it has now is full, whatever it may become; what there is without one, when the collector
-		 * thinks fit. */
+		/* An eden is collected when what it has now is full, whatever it may become; what there is without one,
+		 * when the collector thinks fit. */
 		now->young_size += heap.has_eden ? committed : 0;
 	} else {
 		now->old_used += used;

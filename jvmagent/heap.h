@@ -13,8 +13,8 @@
 int heap_is_known(JNIEnv *jni);
 
 /*
- * Finds the beans, and makes the JVM load them: tens of milliseconds at the first call, nothing at later ones. Returns 0, or
- * -ENOENT where there is none for any part of the heap.
+ * Finds the beans, and makes the JVM load them: tens of milliseconds at the first call, nothing at later ones. Returns
+ * 0, or -ENOENT where there is none for any part of the heap.
  */
 int heap_open(JNIEnv *jni);
 
@@ -22,15 +22,16 @@ int heap_open(JNIEnv *jni);
 int heap_has_eden(void);
 
 /*
- * Asks the beans: everything but `version`. Some microseconds. After heap_open(), from one thread. Returns 0, or -EIO where
- * the JVM does not answer (it may be ending).
+ * Asks the beans: everything but `version`. Some microseconds. After heap_open(), from one thread. Returns 0, or -EIO
+ * where the JVM does not answer (it may be ending).
  */
 int heap_read(JNIEnv *jni, struct tailor_jvm_heap *ret_now);
 
 /* Writes it to the page. From one thread. */
 void heap_publish(const struct tailor_jvm_heap *now);
 
-/* The Java class of that name ("java.lang.Thread"), not initialized, as the boot loader knows it; NULL if it does not. A local reference. */
+/* The Java class of that name ("java.lang.Thread"), not initialized, as the boot loader knows it; NULL if it does not.
+ * A local reference. */
 jclass heap_boot_class(JNIEnv *jni, const char *name);
 
 /* Whether a Java exception was pending; it is no more. */

@@ -13,9 +13,9 @@
 #define END_WAIT_MS 20
 
 static struct {
-	sem_t work; /* posted when there may be something to do */
-	int asleep; /* atomic: it waits for `work` */
-	int running; /* atomic: from before it is started until its last step */
+	sem_t work;   /* posted when there may be something to do */
+	int asleep;   /* atomic: it waits for `work` */
+	int running;  /* atomic: from before it is started until its last step */
 	int stopping; /* atomic */
 } thread;
 
@@ -95,7 +95,9 @@ void java_thread_stop(void)
 static jthread new_thread(jvmtiEnv *jvmti, JNIEnv *jni)
 {
 	jclass class = heap_boot_class(jni, "java.lang.Thread");
-	jmethodID constructor = class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/ThreadGroup;Ljava/lang/String;)V") : NULL;
+	jmethodID constructor =
+	        class ? (*jni)->GetMethodID(jni, class, "<init>", "(Ljava/lang/ThreadGroup;Ljava/lang/String;)V")
+	              : NULL;
 	jthreadGroup *groups = NULL;
 	jthread created = NULL;
 	jint count = 0;

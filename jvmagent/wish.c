@@ -23,7 +23,8 @@ static uint64_t open_wish(void)
 	const struct tailor_jvm_page *page = notify_page();
 	uint64_t wish = __atomic_load_n(&page->wish, __ATOMIC_ACQUIRE);
 
-	if (TAILOR_JVM_WISH_OF(wish) == TAILOR_JVM_WISH_NONE || wish == __atomic_load_n(&page->granted, __ATOMIC_RELAXED))
+	if (TAILOR_JVM_WISH_OF(wish) == TAILOR_JVM_WISH_NONE ||
+	    wish == __atomic_load_n(&page->granted, __ATOMIC_RELAXED))
 		return 0;
 	return wish;
 }

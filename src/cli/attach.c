@@ -30,11 +30,14 @@ enum {
 };
 
 static const struct argp_option options[] = {
-	{"socket", 's', "PATH", 0, "The proxy's socket for agents, `agent.socket` of its configuration (default: " DEFAULT_SOCKET ")", 0},
-	{"agent", 'a', "FILE", 0, "The agent's library, as the JVM sees it (default: libtailor-agent.so beside this program)", 0},
-	{"options", 'o', "LIST", 0, "More of the agent's options, with commas between them: slots=N, vthreads=on|off, collect=off|young|full", 0},
-	{"timeout", OPTION_TIMEOUT, "TIME", 0, "How long to wait for the JVM, 100ms to 10m (default: 10s)", 0},
-	{0},
+        {"socket", 's', "PATH", 0,
+         "The proxy's socket for agents, `agent.socket` of its configuration (default: " DEFAULT_SOCKET ")", 0},
+        {"agent", 'a', "FILE", 0,
+         "The agent's library, as the JVM sees it (default: libtailor-agent.so beside this program)", 0},
+        {"options", 'o', "LIST", 0,
+         "More of the agent's options, with commas between them: slots=N, vthreads=on|off, collect=off|young|full", 0},
+        {"timeout", OPTION_TIMEOUT, "TIME", 0, "How long to wait for the JVM, 100ms to 10m (default: 10s)", 0},
+        {0},
 };
 
 static pid_t parse_pid(const char *text, struct argp_state *state)
@@ -58,8 +61,8 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	case 'a': arguments->agent = value; return 0;
 	case 'o': arguments->options = value; return 0;
 	case OPTION_TIMEOUT:
-		if (tailor_parse_duration(value, &arguments->timeout_ns) < 0 || arguments->timeout_ns < 100 * TAILOR_NS_PER_MS ||
-		    arguments->timeout_ns > 600 * TAILOR_NS_PER_S)
+		if (tailor_parse_duration(value, &arguments->timeout_ns) < 0 ||
+		    arguments->timeout_ns < 100 * TAILOR_NS_PER_MS || arguments->timeout_ns > 600 * TAILOR_NS_PER_S)
 			argp_error(state, "--timeout takes a time from 100ms to 10m, not \"%s\"", value);
 		return 0;
 	case ARGP_KEY_ARG:
@@ -81,7 +84,8 @@ static int fail(const char *error)
 	return TAILOR_EXIT_FAILED;
 }
 
-/* The JVM has another working directory. Where it does not exist here, it may in the JVM's container: then it is left as it is. */
+/* The JVM has another working directory. Where it does not exist here, it may in the JVM's container: then it is left
+ * as it is. */
 static int make_absolute(const char *what, const char *path, char absolute[PATH_MAX])
 {
 	char resolved[PATH_MAX], here[PATH_MAX];
@@ -94,7 +98,8 @@ static int make_absolute(const char *what, const char *path, char absolute[PATH_
 	else
 		length = PATH_MAX;
 	if (length >= PATH_MAX || strpbrk(path, ",\n") || !path[0]) {
-		fprintf(stderr, "tailor attach: %s \"%s\" must be a path without commas, and not too long\n", what, path);
+		fprintf(stderr, "tailor attach: %s \"%s\" must be a path without commas, and not too long\n", what,
+		        path);
 		return -EINVAL;
 	}
 	if (realpath(absolute, resolved))
@@ -110,7 +115,8 @@ static int prepare(const struct attach_arguments *arguments, char agent[PATH_MAX
 	if (!arguments->agent) {
 		cli_find_agent(found);
 		if (!found[0]) {
-			fputs("tailor attach: libtailor-agent.so is not beside this program; name it with --agent\n", stderr);
+			fputs("tailor attach: libtailor-agent.so is not beside this program; name it with --agent\n",
+			      stderr);
 			return -ENOENT;
 		}
 	}
@@ -118,7 +124,8 @@ static int prepare(const struct attach_arguments *arguments, char agent[PATH_MAX
 	    make_absolute("--socket", arguments->socket, socket) < 0)
 		return -EINVAL;
 	if (strlen(socket) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
-		fprintf(stderr, "tailor attach: --socket %s is longer than %zu bytes\n", socket, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
+		fprintf(stderr, "tailor attach: --socket %s is longer than %zu bytes\n", socket,
+		        sizeof(((struct sockaddr_un *)0)->sun_path) - 1);
 		return -EINVAL;
 	}
 	if (snprintf(options_text, ATTACH_WORD_MAX, "socket=%s%s%s", socket, arguments->options ? "," : "",
@@ -129,7 +136,8 @@ static int prepare(const struct attach_arguments *arguments, char agent[PATH_MAX
 	return 0;
 }
 
-static int attach(struct attach_jvm *jvm, const struct attach_arguments *arguments, const char *agent, const char *agent_options)
+static int attach(struct attach_jvm *jvm, const struct attach_arguments *arguments, const char *agent,
+                  const char *agent_options)
 {
 	uint64_t deadline_ns = tailor_clock_ns() + arguments->timeout_ns;
 	const char *socket = agent_options + strlen("socket=");
@@ -138,7 +146,8 @@ static int attach(struct attach_jvm *jvm, const struct attach_arguments *argumen
 	struct stat status;
 	char path[108];
 
-	if (attach_become_user(jvm, error, sizeof(error)) < 0 || attach_check_library(jvm, agent, error, sizeof(error)) < 0 ||
+	if (attach_become_user(jvm, error, sizeof(error)) < 0 ||
+	    attach_check_library(jvm, agent, error, sizeof(error)) < 0 ||
 	    attach_load(jvm, agent, agent_options, deadline_ns, error, sizeof(error)) < 0)
 		return fail(error);
 	snprintf(path, sizeof(path), "%.*s", socket_length, socket);
@@ -150,12 +159,19 @@ static int attach(struct attach_jvm *jvm, const struct attach_arguments *argumen
 int tailor_command_attach(int argc, char **argv)
 {
 	static const struct argp argp = {
-		options, parse_option, "PID",
-		"Puts the agent into a JVM that runs already: HotSpot of JDK 17 to 25, also in a container. Run it as root or as the JVM's user. The "
-		"JVM stands still for some ten milliseconds. One that has the agent is left as it is.\v"
-		"JDK 21 and later print a warning to the JVM's stderr unless the JVM was started with -XX:+EnableDynamicAgentLoading.\n"
-		"Exit code 0: the JVM has the agent, now or already. 1: it does not, and why is said. 2: wrong usage.\n",
-		NULL, NULL, NULL,
+	        options,
+	        parse_option,
+	        "PID",
+	        "Puts the agent into a JVM that runs already: HotSpot of JDK 17 to 25, also in a container. Run it as "
+	        "root or as the JVM's user. The "
+	        "JVM stands still for some ten milliseconds. One that has the agent is left as it is.\v"
+	        "JDK 21 and later print a warning to the JVM's stderr unless the JVM was started with "
+	        "-XX:+EnableDynamicAgentLoading.\n"
+	        "Exit code 0: the JVM has the agent, now or already. 1: it does not, and why is said. 2: wrong "
+	        "usage.\n",
+	        NULL,
+	        NULL,
+	        NULL,
 	};
 	struct attach_arguments arguments = {.socket = DEFAULT_SOCKET, .timeout_ns = DEFAULT_TIMEOUT_NS};
 	char agent[PATH_MAX], agent_options[ATTACH_WORD_MAX], error[ATTACH_ERROR_BYTES];

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Putting an agent into a running JVM, by HotSpot's attach protocol (attachListener_posix.cpp, VirtualMachineImpl.java).
- * Inside `tailor attach`. Every function that fails says why in error, in words for a person, and returns a negative errno.
+ * Putting an agent into a running JVM, by HotSpot's attach protocol (attachListener_posix.cpp,
+ * VirtualMachineImpl.java). Inside `tailor attach`. Every function that fails says why in error, in words for a person,
+ * and returns a negative errno.
  */
 #ifndef TAILOR_CLI_ATTACH_H
 #define TAILOR_CLI_ATTACH_H
@@ -25,16 +26,14 @@ struct attach_jvm {
 };
 
 /*
- * Looks whether the process is a HotSpot JVM that we may attach to, and changes nothing. Whoever calls it with success closes
- * it by attach_jvm_close().
+ * Looks whether the process is a HotSpot JVM that we may attach to, and changes nothing. Whoever calls it with success
+ * closes it by attach_jvm_close().
  */
 int attach_jvm_open(pid_t pid, struct attach_jvm *ret_jvm, char *error, size_t error_size);
 void attach_jvm_close(struct attach_jvm *jvm);
 
-/* Whether the agent is loaded and its thread runs. */
-int attach_jvm_has_agent(pid_t pid);
-
-/* Whether the JVM would take the signal that asks it to listen: one that does not would be ended by it (SIGQUIT with -Xrs, or early). */
+/* Whether the JVM would take the signal that asks it to listen: one that does not would be ended by it (SIGQUIT with
+ * -Xrs, or early). */
 int attach_jvm_catches_quit(pid_t pid);
 
 /* Whether it was told on its command line never to listen. */
@@ -44,8 +43,8 @@ int attach_jvm_refuses_to_listen(pid_t pid);
 int attach_jvm_is_stopped(pid_t pid);
 
 /*
- * Becomes the JVM's user for good: it lets nobody else attach, and what the JVM's side names is opened with no more than its
- * rights. Returns 0 also where we are that user already.
+ * Becomes the JVM's user for good: it lets nobody else attach, and what the JVM's side names is opened with no more
+ * than its rights. Returns 0 also where we are that user already.
  */
 int attach_become_user(const struct attach_jvm *jvm, char *error, size_t error_size);
 
@@ -53,9 +52,10 @@ int attach_become_user(const struct attach_jvm *jvm, char *error, size_t error_s
 int attach_check_library(const struct attach_jvm *jvm, const char *path, char *error, size_t error_size);
 
 /*
- * Has the JVM load the library with these options, and waits for its word, until deadline_ns at most. As the JVM's user; the
- * working directory changes to the JVM's /tmp. -ETIMEDOUT: the JVM did not answer; it may yet do it.
+ * Has the JVM load the library with these options, and waits for its word, until deadline_ns at most. As the JVM's
+ * user; the working directory changes to the JVM's /tmp. -ETIMEDOUT: the JVM did not answer; it may yet do it.
  */
-int attach_load(const struct attach_jvm *jvm, const char *path, const char *options, uint64_t deadline_ns, char *error, size_t error_size);
+int attach_load(const struct attach_jvm *jvm, const char *path, const char *options, uint64_t deadline_ns, char *error,
+                size_t error_size);
 
 #endif /* TAILOR_CLI_ATTACH_H */

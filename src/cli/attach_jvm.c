@@ -12,7 +12,6 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -67,8 +66,9 @@ static int read_identity(struct attach_jvm *jvm)
 	unsigned int user, group;
 	int own;
 
-	if (!status_line(jvm->pid, "Uid", users, sizeof(users)) || !status_line(jvm->pid, "Gid", groups, sizeof(groups)) ||
-	    sscanf(users, "%*u %u", &user) != 1 || sscanf(groups, "%*u %u", &group) != 1)
+	if (!status_line(jvm->pid, "Uid", users, sizeof(users)) ||
+	    !status_line(jvm->pid, "Gid", groups, sizeof(groups)) || sscanf(users, "%*u %u", &user) != 1 ||
+	    sscanf(groups, "%*u %u", &group) != 1)
 		return -ESRCH;
 	jvm->user = user;
 	jvm->group = group;
@@ -125,20 +125,13 @@ static int has_thread(pid_t pid, const char *comm)
 	return found;
 }
 
-int attach_jvm_has_agent(pid_t pid)
-{
-	struct mapped mapped;
-
-	/* A library whose options were wrong stays mapped, and does nothing. */
-	return read_mappings(pid, &mapped) == 0 && mapped.agent && has_thread(pid, AGENT_THREAD);
-}
-
 int attach_jvm_catches_quit(pid_t pid)
 {
 	char mask[32];
 	unsigned long long caught;
 
-	return status_line(pid, "SigCgt", mask, sizeof(mask)) && sscanf(mask, "%llx", &caught) == 1 && (caught >> (SIGQUIT - 1) & 1);
+	return status_line(pid, "SigCgt", mask, sizeof(mask)) && sscanf(mask, "%llx", &caught) == 1 &&
+	       (caught >> (SIGQUIT - 1) & 1);
 }
 
 /* The last word counts. What comes from other files or the environment is not looked for: then it shows in silence. */
@@ -188,7 +181,10 @@ static int look(struct attach_jvm *jvm, char *error, size_t error_size)
 	jvm->fd = (int)syscall(SYS_pidfd_open, jvm->pid, 0);
 	if (jvm->fd < 0) {
 		r = -errno;
-		snprintf(error, error_size, r == -ESRCH ? "there is no process %d" : "%d is no process but one of its threads; name the process", pid);
+		snprintf(error, error_size,
+		         r == -ESRCH ? "there is no process %d"
+		                     : "%d is no process but one of its threads; name the process",
+		         pid);
 		return r;
 	}
 	r = read_identity(jvm);
@@ -203,8 +199,9 @@ static int look(struct attach_jvm *jvm, char *error, size_t error_size)
 	}
 	r = read_mappings(jvm->pid, &mapped);
 	if (r < 0) {
-		snprintf(error, error_size, "cannot read /proc/%d/maps: %s; it takes CAP_SYS_PTRACE, as root has it outside of containers", pid,
-		         strerror(-r));
+		snprintf(error, error_size,
+		         "cannot read /proc/%d/maps: %s; it takes CAP_SYS_PTRACE, as root has it outside of containers",
+		         pid, strerror(-r));
 		return r;
 	}
 	if (mapped.other_jvm || !mapped.hotspot) {
@@ -213,13 +210,17 @@ static int look(struct attach_jvm *jvm, char *error, size_t error_size)
 		return -ENOEXEC;
 	}
 	if (attach_jvm_is_stopped(jvm->pid)) {
-		snprintf(error, error_size, "JVM %d is stopped and would not answer; let it go on first: kill -CONT %d", pid, pid);
+		snprintf(error, error_size, "JVM %d is stopped and would not answer; let it go on first: kill -CONT %d",
+		         pid, pid);
 		return -EBUSY;
 	}
+	/* A library whose options were wrong stays mapped, and does nothing. */
 	jvm->has_agent = mapped.agent && has_thread(jvm->pid, AGENT_THREAD);
 	r = open_directories(jvm);
 	if (r < 0)
-		snprintf(error, error_size, "cannot enter /tmp below /proc/%d/root: %s; the JVM needs it to be attached to", pid, strerror(-r));
+		snprintf(error, error_size,
+		         "cannot enter /tmp below /proc/%d/root: %s; the JVM needs it to be attached to", pid,
+		         strerror(-r));
 	return r;
 }
 
@@ -248,8 +249,8 @@ int attach_become_user(const struct attach_jvm *jvm, char *error, size_t error_s
 	if ((geteuid() != 0 || setgroups(0, NULL) == 0) && setresgid(jvm->group, jvm->group, jvm->group) == 0 &&
 	    setresuid(jvm->user, jvm->user, jvm->user) == 0)
 		return 0;
-	snprintf(error, error_size, "cannot become the JVM's user %u and group %u, whom alone it lets attach: %s", (unsigned int)jvm->user,
-	         (unsigned int)jvm->group, strerror(errno));
+	snprintf(error, error_size, "cannot become the JVM's user %u and group %u, whom alone it lets attach: %s",
+	         (unsigned int)jvm->user, (unsigned int)jvm->group, strerror(errno));
 	return -EPERM;
 }
 
@@ -259,7 +260,8 @@ static int is_library(int file)
 	cleanup_close int ours = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 	ElfW(Ehdr) head, own;
 
-	if (read(file, &head, sizeof(head)) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || head.e_type != ET_DYN)
+	if (read(file, &head, sizeof(head)) != sizeof(head) || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 ||
+	    head.e_type != ET_DYN)
 		return 0;
 	/* A library for another machine is refused by the JVM itself where we cannot tell. */
 	return ours < 0 || read(ours, &own, sizeof(own)) != sizeof(own) || head.e_machine == own.e_machine;
@@ -278,9 +280,13 @@ int attach_check_library(const struct attach_jvm *jvm, const char *path, char *e
 	r = file < 0 ? -errno : -EINVAL;
 	user_name(jvm->user, name, sizeof(name));
 	if (r == -EACCES)
-		snprintf(error, error_size, "the JVM's user %s cannot read %s; copy it where that user can, and name it with --agent", name, path);
+		snprintf(error, error_size,
+		         "the JVM's user %s cannot read %s; copy it where that user can, and name it with --agent",
+		         name, path);
 	else if (r == -ENOENT || r == -ENOTDIR)
-		snprintf(error, error_size, "the JVM does not see %s (it may be in a container); copy it there, and name it with --agent as the JVM sees it",
+		snprintf(error, error_size,
+		         "the JVM does not see %s (it may be in a container); copy it there, and name it with --agent "
+		         "as the JVM sees it",
 		         path);
 	else
 		snprintf(error, error_size, "the JVM cannot load %s: %s; name the agent's library with --agent", path,

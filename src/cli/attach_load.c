@@ -49,8 +49,8 @@ static int has_ended(const struct attach_jvm *jvm, int wait_ms, char *error, siz
 }
 
 /*
- * Connects to the JVM's socket in the working directory, its /tmp. Whoever may write there can make a socket of that name: it must
- * be the JVM's own. Returns the descriptor; -ENOENT or -ECONNREFUSED where it does not listen.
+ * Connects to the JVM's socket in the working directory, its /tmp. Whoever may write there can make a socket of that
+ * name: it must be the JVM's own. Returns the descriptor; -ENOENT or -ECONNREFUSED where it does not listen.
  */
 static int connect_to_jvm(const struct attach_jvm *jvm, char *error, size_t error_size)
 {
@@ -65,12 +65,13 @@ static int connect_to_jvm(const struct attach_jvm *jvm, char *error, size_t erro
 	if (r == 0 && getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0)
 		r = -errno;
 	if (r == 0 && peer.pid != jvm->pid) {
-		snprintf(error, error_size, "the socket /tmp/%s belongs to process %d, not to JVM %d; remove it", address.sun_path, (int)peer.pid,
-		         (int)jvm->pid);
+		snprintf(error, error_size, "the socket /tmp/%s belongs to process %d, not to JVM %d; remove it",
+		         address.sun_path, (int)peer.pid, (int)jvm->pid);
 		return -EPERM;
 	}
 	if (r < 0) {
-		snprintf(error, error_size, "cannot connect to /tmp/%s of JVM %d: %s", address.sun_path, (int)jvm->pid, strerror(-r));
+		snprintf(error, error_size, "cannot connect to /tmp/%s of JVM %d: %s", address.sun_path, (int)jvm->pid,
+		         strerror(-r));
 		return r;
 	}
 	return take_fd(&fd);
@@ -108,7 +109,8 @@ static int make_trigger(const struct attach_jvm *jvm, char *name, size_t size, c
 	/* Somebody else attaches just now, or did not clear up: it serves us as well. */
 	if (fd >= 0 || errno == EEXIST)
 		return 0;
-	snprintf(error, error_size, "cannot make /tmp/%s where JVM %d sees it: %s", name, (int)jvm->pid, strerror(errno));
+	snprintf(error, error_size, "cannot make /tmp/%s where JVM %d sees it: %s", name, (int)jvm->pid,
+	         strerror(errno));
 	return -errno;
 }
 
@@ -121,12 +123,17 @@ static int reach(const struct attach_jvm *jvm, uint64_t deadline_ns, char *error
 	if (!may_come(fd))
 		return fd == -EAGAIN ? wait_for_socket(jvm, deadline_ns, error, error_size) : fd;
 	if (attach_jvm_refuses_to_listen(jvm->pid)) {
-		snprintf(error, error_size, "JVM %d was started with -XX:+DisableAttachMechanism; restart it without, or with -agentpath", pid);
+		snprintf(error, error_size,
+		         "JVM %d was started with -XX:+DisableAttachMechanism; restart it without, or with -agentpath",
+		         pid);
 		return -EPERM;
 	}
 	if (!attach_jvm_catches_quit(jvm->pid)) {
-		snprintf(error, error_size, "JVM %d does not take SIGQUIT, which would end it: it is only starting (try again), or was started with -Xrs "
-		                            "(start it with -agentpath)", pid);
+		snprintf(error, error_size,
+		         "JVM %d does not take SIGQUIT, which would end it: it is only starting (try again), or was "
+		         "started with -Xrs "
+		         "(start it with -agentpath)",
+		         pid);
 		return -EPERM;
 	}
 	fd = make_trigger(jvm, trigger, sizeof(trigger), error, error_size);
@@ -141,12 +148,14 @@ static int reach(const struct attach_jvm *jvm, uint64_t deadline_ns, char *error
 	unlink(trigger);
 	if (fd == -ETIMEDOUT)
 		snprintf(error + strlen(error), error_size - strlen(error),
-		         "; if it runs, it may be told not to (-XX:+DisableAttachMechanism, also in JAVA_TOOL_OPTIONS): then start it with -agentpath");
+		         "; if it runs, it may be told not to (-XX:+DisableAttachMechanism, also in "
+		         "JAVA_TOOL_OPTIONS): then start it with -agentpath");
 	return fd;
 }
 
 /* Waits until the socket is ready for `events`. */
-static int wait_for(const struct attach_jvm *jvm, int fd, short events, uint64_t deadline_ns, char *error, size_t error_size)
+static int wait_for(const struct attach_jvm *jvm, int fd, short events, uint64_t deadline_ns, char *error,
+                    size_t error_size)
 {
 	struct pollfd ready = {.fd = fd, .events = events};
 
@@ -157,7 +166,8 @@ static int wait_for(const struct attach_jvm *jvm, int fd, short events, uint64_t
 }
 
 /* "1", "load" and three arguments, each with its end: version 1, which all JVMs speak. */
-static int ask(const struct attach_jvm *jvm, int fd, const char *path, const char *options, uint64_t deadline_ns, char *error, size_t error_size)
+static int ask(const struct attach_jvm *jvm, int fd, const char *path, const char *options, uint64_t deadline_ns,
+               char *error, size_t error_size)
 {
 	const char *const words[] = {"1", "load", path, "true", options};
 	char request[2 * ATTACH_WORD_MAX + 32];
@@ -167,7 +177,9 @@ static int ask(const struct attach_jvm *jvm, int fd, const char *path, const cha
 		size_t word = strlen(words[i]) + 1;
 
 		if (word > ATTACH_WORD_MAX) {
-			snprintf(error, error_size, "the JVM takes no words of over %d bytes: shorten the path or the options", ATTACH_WORD_MAX - 1);
+			snprintf(error, error_size,
+			         "the JVM takes no words of over %d bytes: shorten the path or the options",
+			         ATTACH_WORD_MAX - 1);
 			return -E2BIG;
 		}
 		memcpy(request + length, words[i], word);
@@ -192,7 +204,8 @@ static int ask(const struct attach_jvm *jvm, int fd, const char *path, const cha
 }
 
 /* Its whole answer, cut to the buffer. It closes the connection behind it. */
-static int listen_to(const struct attach_jvm *jvm, int fd, char *reply, size_t size, uint64_t deadline_ns, char *error, size_t error_size)
+static int listen_to(const struct attach_jvm *jvm, int fd, char *reply, size_t size, uint64_t deadline_ns, char *error,
+                     size_t error_size)
 {
 	size_t length = 0;
 
@@ -219,7 +232,8 @@ static int listen_to(const struct attach_jvm *jvm, int fd, char *reply, size_t s
 	return 0;
 }
 
-/* The first line is the operation's code, which JDK 21 and later leave at 0; what became of the library stands behind. */
+/* The first line is the operation's code, which JDK 21 and later leave at 0; what became of the library stands behind.
+ */
 static int judge(const struct attach_jvm *jvm, char *reply, char *error, size_t error_size)
 {
 	char *text = strchr(reply, '\n'), *code;
@@ -230,11 +244,17 @@ static int judge(const struct attach_jvm *jvm, char *reply, char *error, size_t 
 	if (code && sscanf(code, "return code: %d", &value) == 1) {
 		if (value == 0)
 			return 0;
-		snprintf(error, error_size, "the agent could not start in JVM %d; the line \"tailor-agent: ...\" on that JVM's stderr says why", (int)jvm->pid);
+		snprintf(error, error_size,
+		         "the agent could not start in JVM %d; the line \"tailor-agent: ...\" on that JVM's stderr "
+		         "says why",
+		         (int)jvm->pid);
 		return -EIO;
 	}
 	if (strstr(text, "Dynamic agent loading is not enabled")) {
-		snprintf(error, error_size, "JVM %d was started with -XX:-EnableDynamicAgentLoading; restart it without, or with -agentpath", (int)jvm->pid);
+		snprintf(error, error_size,
+		         "JVM %d was started with -XX:-EnableDynamicAgentLoading; restart it without, or with "
+		         "-agentpath",
+		         (int)jvm->pid);
 		return -EPERM;
 	}
 	for (size_t length = strlen(text); length > 0 && text[length - 1] == '\n'; length--)
@@ -242,11 +262,14 @@ static int judge(const struct attach_jvm *jvm, char *reply, char *error, size_t 
 	if (*text)
 		snprintf(error, error_size, "JVM %d says: %s", (int)jvm->pid, tailor_printable_line(text));
 	else
-		snprintf(error, error_size, "JVM %d closed the connection without a word; is it another user's, or just ending?", (int)jvm->pid);
+		snprintf(error, error_size,
+		         "JVM %d closed the connection without a word; is it another user's, or just ending?",
+		         (int)jvm->pid);
 	return -EIO;
 }
 
-int attach_load(const struct attach_jvm *jvm, const char *path, const char *options, uint64_t deadline_ns, char *error, size_t error_size)
+int attach_load(const struct attach_jvm *jvm, const char *path, const char *options, uint64_t deadline_ns, char *error,
+                size_t error_size)
 {
 	char reply[REPLY_BYTES];
 	cleanup_close int fd = -1;

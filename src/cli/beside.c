@@ -21,7 +21,8 @@ void cli_find_beside(char path[PATH_MAX], const char *const *candidates)
 		char candidate[PATH_MAX];
 		int written = snprintf(candidate, sizeof(candidate), "%s/%s", program, *candidates);
 
-		if (written > 0 && (size_t)written < sizeof(candidate) && realpath(candidate, path) && access(path, R_OK) == 0)
+		if (written > 0 && (size_t)written < sizeof(candidate) && realpath(candidate, path) &&
+		    access(path, R_OK) == 0)
 			return;
 	}
 	path[0] = '\0';
@@ -29,7 +30,8 @@ void cli_find_beside(char path[PATH_MAX], const char *const *candidates)
 
 void cli_find_agent(char path[PATH_MAX])
 {
-	static const char *const agents[] = {"libtailor-agent.so", "../lib/libtailor-agent.so", "../../jvmagent/libtailor-agent.so", NULL};
+	static const char *const agents[] = {"libtailor-agent.so", "../lib/libtailor-agent.so",
+	                                     "../../jvmagent/libtailor-agent.so", NULL};
 
 	cli_find_beside(path, agents);
 }

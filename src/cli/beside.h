@@ -5,7 +5,8 @@
 
 #include <limits.h>
 
-/* The agent's library, of an installation or of a build directory (build/NAME/src/cli/tailor). Writes its absolute path, or "". */
+/* The agent's library, of an installation or of a build directory (build/NAME/src/cli/tailor). Writes its absolute
+ * path, or "". */
 void cli_find_agent(char path[PATH_MAX]);
 
 /* The first of the candidates, relative to this program's directory and ended by NULL, that can be read. Likewise. */
