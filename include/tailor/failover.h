@@ -16,7 +16,7 @@
 /* Owned by value. Times are ns. */
 struct tailor_failover {
 	uint64_t begin_ns; /* CLOCK_MONOTONIC: when the server stopped, by whoever told the earliest */
-	uint64_t end_ns;   /* when the first worker knew that it was over */
+	uint64_t end_ns;   /* when the first worker knew that it was over; never after the next one's begin */
 	uint64_t wall_ns;  /* CLOCK_REALTIME at begin_ns, for people; 0 unknown */
 	char server[TAILOR_SERVER_NAME_BYTES];
 	char cause[TAILOR_JVM_CAUSE_BYTES]; /* of a collection, as the JVM says it; "" unknown */

@@ -115,6 +115,18 @@ static void add(struct joined *joined, size_t worker, const struct tailor_stoppe
 		joined->told_ns = stopped->end_ns;
 }
 
+/* Its end is when somebody knew: where the server stopped again before that, it had run until then. */
+static void end_before(struct tailor_failovers *failovers, const struct joined *next)
+{
+	for (size_t i = 0; i < failovers->count; i++) {
+		struct tailor_failover *failover = &failovers->open[i].failover;
+
+		if (failovers->open[i].server == next->server && failover->begin_ns < next->failover.begin_ns &&
+		    failover->end_ns > next->failover.begin_ns)
+			failover->end_ns = next->failover.begin_ns;
+	}
+}
+
 void tailor_failovers_stopped(struct tailor_failovers *failovers, size_t worker, const struct tailor_stopped *stopped)
 {
 	struct joined *joined = find(failovers, worker, stopped);
@@ -130,6 +142,7 @@ void tailor_failovers_stopped(struct tailor_failovers *failovers, size_t worker,
 		                                       .noticed = stopped->kind}};
 	}
 	add(joined, worker, stopped);
+	end_before(failovers, joined);
 }
 
 static int is_stop(uint16_t reason)

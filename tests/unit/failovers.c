@@ -127,6 +127,7 @@ static void a_worker_that_looks_late_does_not_make_two_stops_one(void **state)
 
 		assert_int_equal(failover.workers, 2);
 		assert_int_equal(failover.begin_ns, i ? AT + 1003 * US : AT);
+		assert_int_equal(failover.end_ns, i ? AT + 3000 * US : AT + 1003 * US); /* it must have run before it stopped again */
 	}
 	no_more();
 }
