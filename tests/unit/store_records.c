@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A record in the store: what is written comes back, and damage costs no more than what is damaged. */
+#include <tailor/event.h>
+
 #include "store/crc32c.h"
 #include "store/segment.h"
 #include "store_directory.h"
