@@ -149,7 +149,7 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	int length;
 
 	exchange->winner = (int8_t)upstream->attempt;
-	exchange_drop_attempts(worker, client, TAILOR_ATTEMPT_END_LOST);
+	exchange_drop_losers(worker, client, head);
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;
