@@ -5,7 +5,7 @@ import os
 import socket
 import threading
 
-from harness import need
+from harness import check, need
 
 from .cgroup import Cgroup, disk_of
 from .plant import Plant, Planting
@@ -133,6 +133,8 @@ class SlowDisk(Alone):
     bytes_per_s = 0
     file = "disk"
     step = 2 << 20
+    # What a request reads takes 130 ms at the most. Longer: something else came from that disk, which nobody planted.
+    most_ms = 1000
 
     def set_up(self, stage):
         self.path = getattr(stage.files, self.file)
@@ -142,6 +144,12 @@ class SlowDisk(Alone):
         self.group.add(stage.victim.pid)
         self.group.limit_reads(device, self.bytes_per_s)
         self.offsets = itertools.cycle(range(0, DISK_BYTES, self.step))
+
+    def plant(self, stage):
+        planting = super().plant(stage)
+        for request in planting.requests:
+            check(request.ns() < self.most_ms * 1e6, f"{request.target} took {request.ns() / 1e6:.0f} ms: it is not what was planted that it waited for")
+        return planting
 
     def forget(self):
         """Drops the file's pages, but those that somebody maps."""
