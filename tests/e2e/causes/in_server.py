@@ -7,7 +7,7 @@ import threading
 
 from harness import check, need
 
-from .cgroup import Cgroup, disk_of
+from .cgroup import Cgroup
 from .plant import Plant, Planting
 from .stage import CLASSES, DISK_BYTES
 
@@ -129,7 +129,7 @@ class CollectionBeside(Backend):
 
 
 class SlowDisk(Alone):
-    """The victim may read only so many bytes a second from the disk that its files are on; what it reads is not in memory."""
+    """The victim may read only so many bytes a second from the disk that only the planted files are on; what it reads is not in memory."""
     bytes_per_s = 0
     file = "disk"
     step = 2 << 20
@@ -137,12 +137,11 @@ class SlowDisk(Alone):
     most_ms = 1000
 
     def set_up(self, stage):
+        need(not stage.files.no_disk, stage.files.no_disk)
         self.path = getattr(stage.files, self.file)
-        device = disk_of(self.path)
-        need(device, f"{self.path} is on no disk whose speed can be limited")
         self.group = Cgroup("blkio")
         self.group.add(stage.victim.pid)
-        self.group.limit_reads(device, self.bytes_per_s)
+        self.group.limit_reads(os.stat(self.path).st_dev, self.bytes_per_s)
         self.offsets = itertools.cycle(range(0, DISK_BYTES, self.step))
 
     def plant(self, stage):
