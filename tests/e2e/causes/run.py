@@ -66,6 +66,8 @@ def plant_often(stage, plant, times, freezes):
                     note(f"missed {plant.name}: " + ", ".join(f"{r.target} {r.ns() / 1e6:.1f} ms" for r in planting.requests)
                          + f"; {[(b - planting.requests[0].sent_ns, e - planting.requests[0].sent_ns) for b, e in planting.intervals or []]}")
             else:
+                longest = max(hit, key=lambda request: request.ns())
+                check(longest.ns() <= plant.most_ms * 1e6, f"{plant.name}: {longest.target} took {longest.ns() / 1e6:.0f} ms, more than was planted")
                 counts["planted_times"] += 1
                 found += [(plant, request) for request in hit]
     finally:
