@@ -34,6 +34,8 @@ final class Plants {
 	private final ByteBuffer read = ByteBuffer.allocateDirect(2 << 20);
 	private final SynchronousQueue<Runnable> copier = new SynchronousQueue<>();
 	private final ExecutorService pool = Executors.newSingleThreadExecutor(work -> new Thread(work, "worker"));
+	/** One that stays: how long it waited for a CPU is asked for afterwards. */
+	private final ExecutorService holder = Executors.newSingleThreadExecutor(work -> new Thread(work, "holder"));
 	private final List<Thread> sleepers = new ArrayList<>();
 	private byte[] from, to;
 	private Object live;
@@ -128,7 +130,7 @@ final class Plants {
 	private void holdLock(long ms, boolean working) throws InterruptedException {
 		CountDownLatch held = new CountDownLatch(1);
 
-		Victim.start("holder", () -> {
+		holder.execute(() -> {
 			synchronized (lock) {
 				held.countDown();
 				if (working) {
