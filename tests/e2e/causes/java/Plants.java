@@ -101,6 +101,7 @@ final class Plants {
 			for (int i = 0; i < Integer.parseInt(words[2]); i++)
 				Victim.start("spinner", () -> spin(1000 * Long.parseLong(words[1])));
 			break;
+		case "touch": touchMemory(Long.parseLong(words[1]) << 20); break;
 		case "threads": setSleepers(Integer.parseInt(words[1]), Integer.parseInt(words[2])); break;
 		default: throw new IllegalArgumentException(words[0]);
 		}
