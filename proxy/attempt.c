@@ -89,7 +89,8 @@ void exchange_granted(struct worker *worker, struct client *client, int server)
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 }
 
-void exchange_drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end)
+/* `drained`: what they will answer is little enough to be read for the connections' sake. */
+static void drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end, bool drained)
 {
 	struct exchange *exchange = &client->exchange;
 
@@ -97,10 +98,22 @@ void exchange_drop_attempts(struct worker *worker, struct client *client, enum t
 		if (!exchange->attempt[i].upstream || (int)i == exchange->winner)
 			continue;
 		record_attempt(worker, TAILOR_EVENT_ATTEMPT_END, exchange, i, end);
-		upstream_drop(worker, exchange->attempt[i].upstream);
+		(drained ? upstream_drain : upstream_drop)(worker, exchange->attempt[i].upstream);
 		exchange_leave_place(worker, &exchange->attempt[i]);
 	}
 	queue_leave(worker, client);
+}
+
+void exchange_drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end)
+{
+	drop_attempts(worker, client, end, false);
+}
+
+void exchange_drop_losers(struct worker *worker, struct client *client, const struct http1_head *head)
+{
+	/* They were asked for the same. */
+	drop_attempts(worker, client, TAILOR_ATTEMPT_END_LOST,
+	              head->framing == HTTP1_NO_BODY || (head->framing == HTTP1_LENGTH && head->content_length <= UPSTREAM_DRAIN_BYTES_MAX));
 }
 
 static struct failover_case describe(const struct worker *worker, const struct exchange *exchange, unsigned int server, int other, enum tailor_failover_reason reason)

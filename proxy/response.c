@@ -149,7 +149,7 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	int length;
 
 	exchange->winner = (int8_t)upstream->attempt;
-	exchange_drop_attempts(worker, client, TAILOR_ATTEMPT_END_LOST);
+	exchange_drop_losers(worker, client, head);
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;
@@ -344,7 +344,7 @@ static void submit(struct worker *worker, struct client *client, const char *dat
 
 	if (!exchange->reply_begun && (exchange->refused || exchange->winner >= 0)) {
 		exchange->reply_begun = true;
-		exchange->reply_ns = worker->step_ns ? worker->step_ns : worker->now_ns;
+		exchange->reply_ns = record_ns(worker);
 		record_reply(worker, exchange);
 	}
 	timeouts_wait(worker, client, worker->options->body_timeout_ns);

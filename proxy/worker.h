@@ -83,6 +83,7 @@ enum upstream_state {
 	UPSTREAM_CONNECTING,
 	UPSTREAM_IDLE, /* in the pool */
 	UPSTREAM_BUSY, /* carries an attempt */
+	UPSTREAM_DRAINING, /* has carried one that lost; its answer is awaited, and thrown away */
 	UPSTREAM_CLOSING,
 };
 
@@ -107,6 +108,10 @@ struct upstream {
 	struct input in;
 	bool ended; /* the server sends no more; what it has sent comes first */
 	int end_result;
+	/* While draining. */
+	uint8_t drain_method; /* enum http1_method */
+	bool drain_body;      /* the head has been read */
+	uint64_t drain_left;
 };
 
 struct attempt {
@@ -324,6 +329,7 @@ struct shared {
 struct server {
 	struct upstream *idle; /* most recently used first */
 	struct upstream *in_flight;
+	struct upstream *draining;
 	/* the JVM; page NULL: none */
 	struct tailor_jvm_page *page;
 	int waker;
