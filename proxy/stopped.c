@@ -176,7 +176,7 @@ static uint16_t capped(uint64_t number)
 	return number > UINT16_MAX ? UINT16_MAX : (uint16_t)number;
 }
 
-static void tell(struct worker *worker, unsigned int index)
+static void tell(struct worker *worker, unsigned int index, uint64_t end_ns)
 {
 	const struct standing *standing = &worker->server[index].standing;
 	unsigned int most = 0;
@@ -193,7 +193,8 @@ static void tell(struct worker *worker, unsigned int index)
 	arg[1] = TAILOR_STOP_TIMES(us_between(standing->since_ns, standing->noticed_ns),
 	                           standing->handed_ns ? us_between(standing->since_ns, standing->handed_ns) + 1 : 0);
 	arg[2] = TAILOR_STOP_MOVES(capped(standing->moved), capped(not_moved), most);
-	record_at(worker, tailor_clock_ns(), TAILOR_EVENT_SERVER_STOPPED, 0,
+	/* The worker's turn may have begun before the stop did. */
+	record_at(worker, end_ns > standing->since_ns ? end_ns : standing->since_ns, TAILOR_EVENT_SERVER_STOPPED, 0,
 	          TAILOR_STOPPED(index, standing->first, capped(standing->in_flight)), arg, standing->cause, strlen(standing->cause));
 }
 
@@ -206,7 +207,7 @@ void stopped_end(struct worker *worker, unsigned int index, uint64_t end_ns)
 		stopped_leave(worker, &upstream->client->exchange.attempt[upstream->attempt]);
 	if (is_of_one_kind(standing) && end_ns > standing->since_ns)
 		expect_learn(&server->learned->stops, standing->kind, standing->cause, end_ns - standing->since_ns);
-	tell(worker, index);
+	tell(worker, index, end_ns);
 	count(&worker->counters.server[index].stops[standing->kind]);
 	count_add(&worker->counters.server[index].paused, (uint64_t)-1);
 	__atomic_store_n(&worker->counters.server[index].stop, TAILOR_STOP_NONE, __ATOMIC_RELAXED);

@@ -165,7 +165,8 @@ enum tailor_event_kind {
 	 * earlier than REQUEST_BEGIN says, but not before arg[0]. extra: client's port. arg[1]: by when they were there, as TCP says, which
 	 * counts in ticks of the kernel's clock: up to two of them late, never early; 0: not known. */
 	TAILOR_EVENT_REQUEST_LATE = 76,
-	/* What one worker did about a stop of a server, written when that is over. request: 0. extra: TAILOR_STOPPED(server, enum tailor_stop_kind
+	/* What one worker did about a stop of a server. It is written when that is known to be over, but has the time of its end, by whoever
+	 * told. request: 0. extra: TAILOR_STOPPED(server, enum tailor_stop_kind
 	 * (stop.h) by which it was noticed first, requests that were in flight there). arg[0]: when it began, by whoever told. arg[1]: TAILOR_STOP_TIMES(us
 	 * from then until this worker noticed, us until the bytes of its last replay were handed to the kernel, 0: none were). arg[2]: TAILOR_STOP_MOVES(moved,
 	 * not moved, the most frequent reason why not: enum tailor_not_moved). text: "CAUSE", as far as the JVM said it. */
