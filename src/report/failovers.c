@@ -103,6 +103,14 @@ static const char *saved(char buffer[40], const struct tailor_failover *failover
 	return buffer;
 }
 
+/* Those that came while it stood still may be more than were there when it was noticed. */
+static uint64_t met(const struct tailor_failover *failover)
+{
+	uint64_t judged = (uint64_t)failover->moved + failover->not_moved;
+
+	return judged > failover->in_flight ? judged : failover->in_flight;
+}
+
 static void print_line(FILE *out, const struct tailor_failover *failover, const struct widths *widths)
 {
 	char moved[32], react[32], length[32], buffer[40];
@@ -113,7 +121,7 @@ static void print_line(FILE *out, const struct tailor_failover *failover, const 
 	print_cell(out, &cell, widths->server);
 	fill_stop(&cell, failover);
 	print_cell(out, &cell, widths->stop);
-	snprintf(moved, sizeof(moved), "%" PRIu32 " of %" PRIu32, failover->moved, failover->in_flight);
+	snprintf(moved, sizeof(moved), "%" PRIu32 " of %" PRIu64, failover->moved, met(failover));
 	fprintf(out, "  %10s", moved);
 	fill_not_moved(&cell, failover);
 	print_cell(out, &cell, widths->not_moved);

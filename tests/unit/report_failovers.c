@@ -17,7 +17,7 @@ static struct tailor_failover examples[] = {
         {0},
         {.begin_ns = 2000, .end_ns = 50002000, .server = "bob", .kind = TAILOR_STOP_STALL, .noticed = TAILOR_STOP_STALL, .in_flight = 1,
          .moved = 1, .reacted_ns = 26000000, .incomplete = 1},
-        {.begin_ns = 3000, .end_ns = 5003000, .server = "a", .kind = TAILOR_STOP_GONE, .noticed = TAILOR_STOP_GONE, .in_flight = 3,
+        {.begin_ns = 3000, .end_ns = 5003000, .server = "a", .kind = TAILOR_STOP_GONE, .noticed = TAILOR_STOP_GONE, .in_flight = 1,
          .moved = 1, .not_moved = 2, .why_not = "method", .reacted_ns = 90000},
 };
 
