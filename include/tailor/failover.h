@@ -36,6 +36,7 @@ struct tailor_failover {
 	uint64_t saved_ns;
 	uint32_t saved_requests; /* that saved_ns is the sum of: answered by another server before the end */
 	uint8_t incomplete;      /* events of a worker were lost meanwhile: there may have been more */
+	uint64_t omitted; /* stops of any server that were only counted since the failover stored before this */
 };
 
 #endif /* TAILOR_FAILOVER_H */

@@ -49,8 +49,9 @@ void status_stops_json(json_t *object, const struct tailor_proxy_status *proxy, 
 	json_object_set_new(object, "switches", json_integer((json_int_t)proxy->switches));
 	json_object_set_new(object, "switch_backs", json_integer((json_int_t)proxy->switch_backs));
 	json_object_set_new(object, "failovers",
-	                    json_pack("{s:I, s:I}", "stored", (json_int_t)observer->failovers, "not_stored",
-	                              (json_int_t)observer->failovers_not_stored));
+	                    json_pack("{s:I, s:I, s:I}", "stored", (json_int_t)observer->failovers, "not_stored",
+	                              (json_int_t)observer->failovers_not_stored, "over_budget",
+	                              (json_int_t)observer->failovers_over_budget));
 }
 
 static void counter(FILE *out, const char *name, const char *help, uint64_t value)
@@ -101,5 +102,6 @@ void status_stops_metrics(FILE *out, const struct proxy_run *run, const struct t
 	counter(out, "failovers_stored_total", "Stops of servers with requests in flight there that were written beside the timelines.",
 	        observer->failovers);
 	counter(out, "failovers_not_stored_total", "Those that could not be written.", observer->failovers_not_stored);
+	counter(out, "failovers_over_budget_total", "Those that were only counted, as there were too many.", observer->failovers_over_budget);
 	server_metrics(out, run, proxy);
 }

@@ -91,6 +91,7 @@ int tailor_observer_start(const struct tailor_observer_options *options, struct 
 	observer->sources = calloc(options->cpus + options->servers, sizeof(*observer->sources));
 	observer->queue = calloc(QUEUE_MAX, sizeof(*observer->queue));
 	observer_explain_init(observer);
+	observer_stopped_init(observer);
 	tailor_budget_open(&observer->baseline_rate, BASELINE_PER_S, BASELINE_PER_S, tailor_clock_ns());
 	error = tailor_requests_open(options->request_channels, options->workers, options->connections_max, &observer->requests);
 	if (observer_long_init(observer) || observer_losses_init(observer) || tailor_failovers_init(&observer->failovers) || error || !observer->sources || !observer->queue) {
@@ -154,6 +155,7 @@ void tailor_observer_status(struct tailor_observer *observer, struct tailor_obse
 		.windows_with_loss = atomic_load(&observer->windows_with_loss),
 		.store_error = atomic_load(&observer->store_error),
 		.failovers = atomic_load(&observer->failovers_stored),
+		.failovers_over_budget = atomic_load(&observer->failovers_over_budget),
 		.failovers_not_stored = atomic_load(&observer->failovers_not_stored),
 		.request_events_lost = atomic_load(&observer->events_lost),
 		.access_log_error = atomic_load(&observer->access_log_error),

@@ -4,7 +4,8 @@
  * reads its window back out of all channels, has it correlated, and stores the timeline. Nothing on the data path
  * waits for it; what it is too late for is counted.
  *
- * It also joins what the workers say of stops of servers, and stores each as a failover some half a second after it is over.
+ * It also joins what the workers say of stops of servers, and stores each as a failover some half a second after it is over:
+ * ten a second of those that moved requests, and one of the others, of which a JVM with short pauses has many; a minute's may be saved up.
  *
  * Timelines take a fiftieth of a CPU at most, over time; a tenth of a second of it may be saved up for a burst. Beyond that slow requests,
  * the least slow of those that ended together first, are only counted: over_budget, and in the next timeline stored. One in N
@@ -73,6 +74,7 @@ struct tailor_observer_status {
 	struct tailor_observer_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
 	uint64_t failovers;       /* stops of servers with requests in flight: written */
 	uint64_t failovers_not_stored;
+	uint64_t failovers_over_budget; /* only counted: there were too many */
 	int store_error;          /* what the last timeline or failover failed with, a negative errno; 0: it was stored */
 };
 

@@ -67,9 +67,11 @@ struct tailor_observer {
 	double cost_ns; /* of a timeline, about */
 	uint64_t omitted; /* slow requests that were only counted since the last timeline stored */
 	struct tailor_failovers failovers;
+	struct tailor_budget stops_moved, stops_other; /* that may be stored */
+	uint64_t stops_omitted; /* since the last one stored */
 
 	atomic_uint_fast64_t ended, slow, stored, baseline, not_stored, over_budget, unjudged, windows_with_loss, events_lost, failovers_stored,
-	        failovers_not_stored;
+	        failovers_not_stored, failovers_over_budget;
 	atomic_uint_fast64_t (*lost)[TAILOR_LOST_REASONS]; /* by the channels of workers, CPUs and servers, in this order */
 	atomic_int store_error, access_log_error;
 	struct tailor_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
@@ -131,6 +133,8 @@ void observer_publish_losses(struct tailor_observer *observer);
 
 /* --- stopped.c: what the workers did about stops of servers -------------------------------------- */
 
+/* Before the first of them. */
+void observer_stopped_init(struct tailor_observer *observer);
 /* For tailor_requests_watch_stops(); context is the observer. */
 void observer_stopped(void *context, size_t worker, const struct tailor_stopped *stopped);
 /* Stores the failovers of which all is known by now. now_ns UINT64_MAX: whatever there is. */

@@ -4,6 +4,30 @@
 
 #include "observer/running.h"
 
+/* Failovers a second, by whether requests were moved; and how many may be saved up. They share the store with timelines. */
+#define MOVED_PER_S 10
+#define OTHER_PER_S 1
+#define SAVED_S 60
+
+void observer_stopped_init(struct tailor_observer *observer)
+{
+	uint64_t now_ns = tailor_clock_ns();
+
+	tailor_budget_open(&observer->stops_moved, MOVED_PER_S, MOVED_PER_S * SAVED_S, now_ns);
+	tailor_budget_open(&observer->stops_other, OTHER_PER_S, OTHER_PER_S * SAVED_S, now_ns);
+}
+
+static int within_budget(struct tailor_observer *observer, const struct tailor_failover *failover)
+{
+	struct tailor_budget *budget = failover->moved ? &observer->stops_moved : &observer->stops_other;
+
+	tailor_budget_fill(budget, tailor_clock_ns());
+	if (budget->left < 1)
+		return 0;
+	tailor_budget_spend(budget, 1);
+	return 1;
+}
+
 /* Whether a worker lost events that may have been of this stop. */
 static int has_lost(const struct tailor_observer *observer, const struct tailor_failover *failover)
 {
@@ -27,22 +51,34 @@ static void describe(const struct tailor_observer *observer, unsigned int server
 	failover->incomplete = (uint8_t)has_lost(observer, failover);
 }
 
+static void store(struct tailor_observer *observer, const struct tailor_failover *failover)
+{
+	int error;
+
+	pthread_mutex_lock(&observer->storing);
+	error = observer->options.store ? tailor_store_append_failover(observer->options.store, failover) : -ESTALE;
+	pthread_mutex_unlock(&observer->storing);
+	/* That there is no store just now is no error of one. */
+	if (error != -ESTALE)
+		atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
+	observer_count(error ? &observer->failovers_not_stored : &observer->failovers_stored, 1);
+	observer->stops_omitted = error ? observer->stops_omitted + 1 : 0;
+}
+
 void observer_store_failovers(struct tailor_observer *observer, uint64_t now_ns)
 {
 	struct tailor_failover failover;
 	unsigned int server, why_not;
 
 	while (tailor_failovers_settled(&observer->failovers, now_ns, &failover, &server, &why_not)) {
-		int error;
-
+		if (!within_budget(observer, &failover)) {
+			observer_count(&observer->failovers_over_budget, 1);
+			observer->stops_omitted++;
+			continue;
+		}
 		describe(observer, server, why_not, &failover);
-		pthread_mutex_lock(&observer->storing);
-		error = observer->options.store ? tailor_store_append_failover(observer->options.store, &failover) : -ESTALE;
-		pthread_mutex_unlock(&observer->storing);
-		/* That there is no store just now is no error of one. */
-		if (error != -ESTALE)
-			atomic_store_explicit(&observer->store_error, error, memory_order_relaxed);
-		observer_count(error ? &observer->failovers_not_stored : &observer->failovers_stored, 1);
+		failover.omitted = observer->stops_omitted;
+		store(observer, &failover);
 	}
 }
 

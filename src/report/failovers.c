@@ -157,7 +157,7 @@ static void print_reactions(FILE *out, uint64_t *reacted_ns, size_t count)
 
 static int print_sums(FILE *out, const struct tailor_failover *failovers, size_t count)
 {
-	uint64_t *reacted_ns = calloc(count + 1, sizeof(*reacted_ns)), moved = 0, not_moved = 0, saved_ns = 0, incomplete = 0;
+	uint64_t *reacted_ns = calloc(count + 1, sizeof(*reacted_ns)), moved = 0, not_moved = 0, saved_ns = 0, incomplete = 0, omitted = 0;
 	size_t reacted = 0;
 	char text[32];
 
@@ -168,11 +168,14 @@ static int print_sums(FILE *out, const struct tailor_failover *failovers, size_t
 		not_moved += failovers[i].not_moved;
 		saved_ns += failovers[i].saved_ns;
 		incomplete += failovers[i].incomplete;
+		omitted += failovers[i].omitted;
 		if (failovers[i].reacted_ns)
 			reacted_ns[reacted++] = failovers[i].reacted_ns;
 	}
 	fprintf(out, "\n%zu failover%s, %" PRIu64 " request%s moved, %" PRIu64 " not; about %s of waiting saved\n", count,
 	        count == 1 ? "" : "s", moved, moved == 1 ? "" : "s", not_moved, duration(text, saved_ns));
+	if (omitted)
+		fprintf(out, "%" PRIu64 " more were only counted: too many came, or they could not be written\n", omitted);
 	print_reactions(out, reacted_ns, reacted);
 	free(reacted_ns);
 	fputs("\nreact: from the stop's begin until the last moved request's bytes were handed to the kernel; saved: an estimate,\n"
@@ -211,7 +214,7 @@ static json_t *failover_json(const struct tailor_failover *failover)
 {
 	int nothing = failover->moved == 0 || failover->kind == TAILOR_STOP_GONE;
 
-	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:b}", "wall_ns",
+	return json_pack("{s:o, s:o, s:o, s:o, s:s, s:s, s:o, s:I, s:I, s:I, s:I, s:o, s:o, s:o, s:o, s:I, s:b, s:o}", "wall_ns",
 	                 number(failover->wall_ns), "begin_ns", number(failover->begin_ns), "length_ns",
 	                 number(failover->end_ns - failover->begin_ns), "server", text_json(failover->server), "kind",
 	                 tailor_stop_kind_name(failover->kind), "noticed_as", tailor_stop_kind_name(failover->noticed), "cause",
@@ -220,7 +223,7 @@ static json_t *failover_json(const struct tailor_failover *failover)
 	                 "why_not", failover->why_not[0] ? text_json(failover->why_not) : json_null(), "noticed_ns",
 	                 number(failover->noticed_ns), "reacted_ns", failover->reacted_ns ? number(failover->reacted_ns) : json_null(),
 	                 "saved_estimate_ns", nothing ? json_null() : number(failover->saved_ns), "saved_requests",
-	                 (json_int_t)failover->saved_requests, "incomplete", failover->incomplete);
+	                 (json_int_t)failover->saved_requests, "incomplete", failover->incomplete, "omitted", number(failover->omitted));
 }
 
 static int print_json(FILE *out, const struct tailor_failover *failovers, size_t count)

@@ -29,6 +29,7 @@ int record_encode_failover(const struct tailor_failover *failover, uint8_t **ret
 	to.saved_ns = failover->saved_ns;
 	to.saved_requests = failover->saved_requests;
 	to.incomplete = failover->incomplete;
+	to.omitted = failover->omitted;
 	message.failover = &to;
 	return message_pack(&message, ret_record, ret_bytes);
 }
@@ -61,6 +62,7 @@ static int decode(const Tailor__Pb__Failover *from, struct tailor_failover *to)
 	        .saved_ns = from->saved_ns,
 	        .saved_requests = from->saved_requests,
 	        .incomplete = from->incomplete != 0,
+	        .omitted = from->omitted,
 	};
 	message_copy_text(to->server, sizeof(to->server), &from->server);
 	message_copy_text(to->cause, sizeof(to->cause), &from->cause);

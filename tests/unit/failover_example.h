@@ -24,6 +24,7 @@ static inline struct tailor_failover failover_example(uint64_t begin_ns)
 	        .reacted_ns = 412000,
 	        .saved_ns = 900000000,
 	        .saved_requests = 7,
+	        .omitted = 12,
 	};
 }
 

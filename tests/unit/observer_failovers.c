@@ -5,7 +5,7 @@
 #include "store_directory.h"
 
 #define WORKERS 2
-#define SLOTS 64
+#define SLOTS 1024
 #define MS TAILOR_NS_PER_MS
 
 static struct tailor_channel channels[WORKERS];
@@ -59,6 +59,7 @@ static const char *word(unsigned int why_not)
 
 static struct tailor_store_writer *store; /* NULL: none */
 static struct tailor_observer *observer;
+static struct tailor_failover last_stored;
 
 static void start(void)
 {
@@ -94,6 +95,7 @@ static int stored(struct tailor_failover *ret_first)
 	while (tailor_store_next_failover(reader, &failover) == 1) {
 		if (count++ == 0)
 			*ret_first = failover;
+		last_stored = failover;
 	}
 	tailor_store_reader_close(reader);
 	return count;
@@ -169,6 +171,33 @@ static void where_events_were_lost_meanwhile_the_failover_says_so(void **state)
 	assert_int_equal(failover.incomplete, 1);
 }
 
+/* Of a JVM with many short stops; that of one in which something was moved is kept all the same. */
+static void of_too_many_stops_that_moved_nothing_most_are_only_counted(void **state)
+{
+	uint64_t now_ns = tailor_clock_ns();
+	struct tailor_observer_status status;
+	struct tailor_failover failover;
+
+	(void)state;
+	for (uint64_t i = 0; i < 300; i++)
+		put_stop(0, now_ns - 400 * MS + i * MS, now_ns - 400 * MS + i * MS + 1000, 0, NULL);
+	put_stop(0, now_ns - 50 * MS, now_ns, 1, NULL);
+	start_with_store();
+	wait_stored();
+	for (int i = 0; i < 500; i++) {
+		tailor_observer_status(observer, &status);
+		if (status.failovers + status.failovers_over_budget == 301)
+			break;
+		usleep(10000);
+	}
+	assert_int_equal(status.failovers + status.failovers_over_budget, 301);
+	assert_in_range(status.failovers, 61, 75);
+	assert_int_equal(status.failovers_not_stored, 0);
+	assert_int_equal(stored(&failover), status.failovers);
+	assert_int_equal(last_stored.moved, 1);
+	assert_int_equal(last_stored.omitted, status.failovers_over_budget);
+}
+
 static void without_a_store_it_is_counted_and_servers_that_do_not_exist_are_not(void **state)
 {
 	uint64_t now_ns = tailor_clock_ns();
@@ -195,6 +224,7 @@ int main(void)
 	        observer_test(a_stop_that_two_workers_met_is_stored_once_while_requests_go_on),
 	        observer_test(what_is_not_settled_when_the_observer_stops_is_stored_all_the_same),
 	        observer_test(where_events_were_lost_meanwhile_the_failover_says_so),
+	        observer_test(of_too_many_stops_that_moved_nothing_most_are_only_counted),
 	        observer_test(without_a_store_it_is_counted_and_servers_that_do_not_exist_are_not),
 	};
 

@@ -42,6 +42,7 @@ static void the_table_has_a_line_for_each_and_says_what_is_an_estimate(void **st
 	        "at an unknown time       a       gone                        1 of 3  2 method   90.0 us  5.00 ms         -\n"
 	        "\n"
 	        "3 failovers, 9 requests moved, 3 not; about 900 ms of waiting saved\n"
+	        "12 more were only counted: too many came, or they could not be written\n"
 	        "time to react: half of them within 412 us, 99% within 26.0 ms, all within 26.0 ms\n"
 	        "\n"
 	        "react: from the stop's begin until the last moved request's bytes were handed to the kernel; saved: an estimate,\n"
@@ -70,6 +71,7 @@ static void the_json_has_null_where_nothing_is_known(void **state)
 	assert_int_equal(json_integer_value(json_object_get(first, "saved_estimate_ns")), 900000000);
 	assert_int_equal(json_integer_value(json_object_get(first, "moved")), 7);
 	assert_true(json_is_false(json_object_get(first, "incomplete")));
+	assert_int_equal(json_integer_value(json_object_get(first, "omitted")), 12);
 	gone = json_array_get(list, 2);
 	assert_true(json_is_null(json_object_get(gone, "saved_estimate_ns")));
 	assert_true(json_is_null(json_object_get(gone, "cause")));

@@ -81,6 +81,7 @@ static void every_field_of_a_failover_comes_back(void **state)
 	assert_int_equal(back.saved_ns, written.saved_ns);
 	assert_int_equal(back.saved_requests, written.saved_requests);
 	assert_int_equal(back.incomplete, 1);
+	assert_int_equal(back.omitted, 12);
 	assert_int_equal(tailor_store_next_failover(reader, &back), 0);
 	tailor_store_reader_close(reader);
 }
