@@ -9,7 +9,7 @@
 bool server_is_paused(const struct worker *worker, unsigned int server);
 /* It did not take connections lately. */
 bool server_is_down(const struct worker *worker, unsigned int server);
-/* Connecting failed: not tried again for 100 ms, doubling to 2 s. */
+/* Connecting failed: not tried again for 100 ms, doubling to 2 s; another one becomes the active one. */
 void server_mark_down(struct worker *worker, unsigned int server);
 void server_mark_up(struct worker *worker, unsigned int server);
 
@@ -29,5 +29,8 @@ int server_next(const struct worker *worker, unsigned int server);
  * that stand still, else of those that are down; -1 only where there is no other. In either mode.
  */
 int server_other(const struct worker *worker, unsigned int server);
+
+/* A connection to one is begun: if it was down, that is enough to find out whether it still is, and others had better not wait for it. */
+void server_connecting(struct worker *worker, unsigned int server);
 
 #endif /* TAILOR_PROXY_SERVER_H */

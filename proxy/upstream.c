@@ -124,6 +124,7 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	upstream->port = 0;
 	upstream->port_tries = 0;
 	upstream->ended = false;
+	server_connecting(worker, server);
 	count(&worker->counters.server[server].connects);
 	count(&worker->counters.server[server].connections);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->connect_timeout_ns);

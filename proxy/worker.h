@@ -265,6 +265,7 @@ struct shared_server {
 	struct budget budget;
 	uint64_t down_until_ns; /* atomic; 0: up */
 	uint64_t back_off_ns;   /* atomic */
+	bool tried;             /* atomic: by a connection, while it is believed to be down */
 };
 
 /* Requests at each server now, of one worker, which alone writes it. */

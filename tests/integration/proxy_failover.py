@@ -258,6 +258,10 @@ def a_refused_connection_goes_to_the_other_server():
         assert [(event.server, event.reason) for event in own[1] if event.begins] == [(1, 0)]
         assert proxy.status()["server"][0]["connect_failures"] == 1
         revived = Backend(lambda r, c: ok(b"revived"), port=closed.port)
+        # The backup serves well, and stays the active one; the first is its backup now.
+        time.sleep(0.25)
+        assert proxy.get("/b").body == b"hello /b" and proxy.status()["active"] == 1
+        backend.stop()
         until(lambda: proxy.get().body == b"revived", "it is tried again")
         revived.stop()
 

@@ -80,6 +80,24 @@ def a_request_moves_to_the_least_loaded_of_those_that_run():
                 client.socket.close()
 
 
+def of_equals_a_request_moves_to_one_with_a_connection_that_stands():
+    with Group(4) as group:
+        for _ in range(2):
+            group.proxy.command("swap")
+        assert set(served(group, 1)) == {2}
+        for _ in range(2):
+            group.proxy.command("swap")
+        client = group.send(at=0)
+        group.proxy.command("pause 0")
+        group.arrives(2, 2)
+        status = group.proxy.status()["server"]
+        assert status[2]["moved_here"] == 1 and status[2]["connects"] == 1, status
+        for gate in group.gate:
+            gate.set()
+        assert client.response().body in (b"0", b"2")
+        client.socket.close()
+
+
 def the_next_backup_that_can_becomes_the_active_server():
     with Group(4) as group:
         assert set(served(group, 3)) == {0}
@@ -109,6 +127,62 @@ def a_server_that_is_gone_costs_a_group_no_request():
             assert set(served(group, 10)) == {2}
             group.backend[2].stop()
             assert group.proxy.get().status in (502, 503)
+
+
+def the_backup_of_a_server_that_is_gone_stays_the_active_one():
+    with Group(3) as group:
+        port = group.backend[0].port
+        assert group.proxy.get().body == b"0"
+        group.backend[0].stop()
+        assert set(served(group, 3)) == {1}
+        assert group.proxy.status()["active"] == 1
+        again = Backend(lambda r, c: ok(b"0"), port=port)
+        # Longer than it is believed to be down.
+        time.sleep(0.25)
+        assert set(served(group, 5)) == {1}
+        group.backend[1].stop()
+        assert set(served(group, 5)) == {2}
+        group.backend[2].stop()
+        assert group.proxy.get().body == b"0"
+        again.stop()
+
+
+def a_server_that_swallows_connections_is_tried_by_one_request_at_a_time():
+    silent = socket.socket()
+    silent.bind(("127.0.0.1", 0))
+    silent.listen(0)
+    # The queue of those that nobody accepts is full: what else comes is not answered.
+    full = [socket.socket() for _ in range(4)]
+    for connection in full:
+        connection.setblocking(False)
+        connection.connect_ex(silent.getsockname())
+    backends = [Backend(lambda r, c: (time.sleep(0.05), ok(b"x"))[1]) for _ in range(2)]
+    with Proxy(f"127.0.0.1:{silent.getsockname()[1]}", *backends, balanced=1, connect_ms=300) as proxy:
+        def slow(count):
+            times = []
+
+            def one():
+                begin = time.monotonic()
+                assert proxy.get().body == b"x"
+                times.append(time.monotonic() - begin)
+
+            threads = [threading.Thread(target=one) for _ in range(count)]
+            for thread in threads:
+                thread.start()
+                time.sleep(0.002)
+            for thread in threads:
+                thread.join()
+            assert len(times) == count
+            return sum(duration > 0.25 for duration in times)
+
+        slow(3)
+        until(lambda: proxy.status()["server"][0]["connect_failures"] > 0, "it is found out")
+        for _ in range(3):
+            time.sleep(0.5)
+            assert slow(20) <= 2, "many requests wait for a server that does not answer"
+        assert proxy.status()["server"][0]["connect_failures"] <= 8
+    for connection in full + [silent]:
+        connection.close()
 
 
 def sixteen_servers_serve():

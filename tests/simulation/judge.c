@@ -15,6 +15,8 @@
 #define RECORDS (1u << 14)
 /* A server that refused is believed to be down for at most so long (server.c of the proxy: 2 s). */
 #define DOWN_NS (2200 * MS)
+/* Or for so long behind the time that a connection may take. */
+#define DOWN_BEFORE_NS (110 * MS)
 
 /* The server's port in tags of others. */
 #define FOREIGN 1
@@ -49,6 +51,8 @@ static struct record records[RECORDS]; /* by id */
 static unsigned int record_count;
 /* What the counters must be. */
 static uint64_t begun, ended, refused, gone, cut, failed_over;
+/* Until when whether it is down may be what somebody is finding out. */
+static uint64_t tried_until_ns[TAILOR_PROXY_SERVERS_MAX];
 static uint64_t born_ns;
 /* Clients' connections that ended because a request on them had taken too long; those behind it end with it. */
 static bool late_port[1u << 16];
@@ -73,6 +77,7 @@ void judge_open(void)
 		tags[world_below(TAILOR_TAGS)].server_port = FOREIGN;
 	begun = ended = refused = gone = cut = failed_over = 0;
 	born_ns = world.now_ns;
+	memset(tried_until_ns, 0, sizeof(tried_until_ns));
 	memset(at_server, 0, sizeof(at_server));
 	memset(late_port, 0, sizeof(late_port));
 	memset(sent, 0, sizeof(sent));
@@ -183,12 +188,23 @@ static void request_ended(struct record *record, const struct tailor_event *even
 		judge_figures.held_longest_ns = world.now_ns - record->began_ns;
 }
 
+static bool is_any_full_or_tried(void)
+{
+	for (unsigned int i = 0; i < world.options.servers; i++) {
+		if (world.now_ns < tried_until_ns[i] || (world.options.in_flight_max && at_server[i] >= world.options.in_flight_max))
+			return true;
+	}
+	return false;
+}
+
 /* A new request is not given to a server that stands still while another one runs, as far as that one can be reached. */
 static void check_choice(unsigned int server)
 {
 	if (!world.options.failover_on || !server_collects(server, true))
 		return;
 	if (world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS)
+		return;
+	if (is_any_full_or_tried())
 		return;
 	for (unsigned int i = 0; i < world.options.servers; i++)
 		world_check(server_collects(i, false), "a new request for server %u, which stands still, while server %u runs", server, i);
@@ -200,6 +216,8 @@ static void attempt_began(struct record *record, const struct tailor_event *even
 	/* Where it was before, and is still if it was moved. */
 	unsigned int from = record->placed ? record->server[__builtin_ctz(record->placed)] : server;
 
+	if (event->kind == TAILOR_EVENT_ATTEMPT_BEGIN)
+		tried_until_ns[server] = world.now_ns + world.options.connect_timeout_ns + DOWN_BEFORE_NS;
 	record->attempts++;
 	place(record, event, true);
 	record->server[TAILOR_ATTEMPT_NUMBER(event->extra)] = (uint8_t)server;

@@ -92,8 +92,8 @@ static void choose_groups(void)
 	options->route[1] = (struct tailor_proxy_route){.methods = 1u << HTTP1_POST, .path = "/r/*7"};
 	options->routes = 2;
 	if (world_chance(500)) {
-		options->replay_part = (double)world_below(100) / 1000;
-		options->replay_floor_per_s = (unsigned int)world_below(5);
+		options->replay_part = (double)world_below(20) / 1000;
+		options->replay_floor_per_s = world_chance(300);
 	}
 	if (world_chance(300))
 		options->in_flight_max = (unsigned int)world_between(1, 8);
