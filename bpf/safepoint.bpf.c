@@ -7,6 +7,8 @@
 
 #include <bpf/bpf_tracing.h>
 
+#include "stop.bpf.h"
+
 /*
  * The attachment's cookie says what the place in the JVM is and where its arguments are; as in src/collect/kernel_usdt.h.
  * An operand is a register of the entry's frame (index + 1 in words; 0: no such argument), what it points to, or a constant.
@@ -65,6 +67,8 @@ int on_jvm_probe(struct pt_regs *regs)
 
 	if (role_of(TAILOR_TASK_PID(task)) != ROLE_SERVER)
 		return 0;
+	if (kind == TAILOR_EVENT_SAFEPOINT_BEGIN || kind == TAILOR_EVENT_SAFEPOINT_END)
+		stop_safepoint(TAILOR_TASK_PID(task), kind == TAILOR_EVENT_SAFEPOINT_BEGIN ? bpf_ktime_get_ns() : 0);
 	if (kind == TAILOR_EVENT_VM_OPERATION_BEGIN || kind == TAILOR_EVENT_VM_OPERATION_END) {
 		name = (const char *)operand_value(regs, COOKIE_NAME(cookie), sizeof(uint64_t));
 		mode = (uint32_t)operand_value(regs, COOKIE_MODE(cookie), sizeof(uint32_t));

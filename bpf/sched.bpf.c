@@ -8,6 +8,7 @@
 #include "cpu.bpf.h"
 #include "fault.bpf.h"
 #include "late.bpf.h"
+#include "stop.bpf.h"
 
 /* include/linux/sched.h */
 #define TASK_INTERRUPTIBLE_BIT 0x1
@@ -79,6 +80,7 @@ int BPF_PROG(on_sched_waking, struct task_struct *woken)
 	if (!role)
 		return 0;
 	late_woken(woken, role);
+	stop_woken(tgid, role, fold_state(woken->__state));
 	emit_wakeup(ctx, woken, tgid);
 	return 0;
 }
@@ -152,6 +154,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 		extra = describe_leaving(prev, preempt, prev_state);
 		faults_switched_out(prev, prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
 		late_switched_out(prev, out, TAILOR_SWITCH_STATE(extra), time_ns);
+		stop_switched_out(prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
 		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next, extra);
 	}
 	if (in) {

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "proxy/budget.h"
 #include "proxy/exchange.h"
 #include "proxy/failover.h"
 #include "proxy/queue.h"
@@ -70,7 +71,7 @@ void exchange_granted(struct worker *worker, struct client *client, int server)
 	int now = server_choose(worker);
 
 	/* Things may have changed since the place was handed out. */
-	if (now >= 0 && now != server && queue_take_place(worker, (unsigned int)now)) {
+	if (now >= 0 && now != server && !server_may_serve(worker, server) && queue_take_place(worker, (unsigned int)now)) {
 		if (server >= 0)
 			queue_give_place(worker, (unsigned int)server);
 		server = now;
@@ -94,19 +95,18 @@ void exchange_drop_attempts(struct worker *worker, struct client *client, enum t
 	queue_leave(worker, client);
 }
 
-static struct failover_case describe(const struct worker *worker, const struct exchange *exchange, unsigned int server,
-                                     enum tailor_failover_reason reason)
+static struct failover_case describe(const struct worker *worker, const struct exchange *exchange,
+                                     int other, enum tailor_failover_reason reason)
 {
 	const struct tailor_proxy_options *options = worker->options;
-	unsigned int other = 1 - server;
 
 	return (struct failover_case){
 	        .reason = reason,
-	        .enabled = options->failover_on_gc,
-	        .other_exists = options->servers > 1,
-	        .other_paused = options->servers > 1 && server_is_paused(worker, other),
-	        .other_down = options->servers > 1 && server_is_down(worker, other),
-	        .method_allowed = (options->replay_methods & (1u << exchange->method)) && !exchange->upgrade,
+	        .enabled = server_avoids_stops(worker),
+	        .other_exists = other >= 0,
+	        .other_paused = other >= 0 && server_is_paused(worker, (unsigned int)other),
+	        .other_down = other >= 0 && server_is_down(worker, (unsigned int)other),
+	        .method_allowed = exchange->replayable,
 	        .request_complete = exchange->request_complete,
 	        .request_kept = !exchange->request_lost,
 	        .response_begun = exchange->winner >= 0,
@@ -121,8 +121,8 @@ static bool retry(struct worker *worker, struct client *client, unsigned int ser
                   bool stale)
 {
 	struct exchange *exchange = &client->exchange;
-	struct failover_case c = describe(worker, exchange, server, reason);
-	int next = (int)(1 - server);
+	int next = server_other(worker, server);
+	struct failover_case c = describe(worker, exchange, next, reason);
 
 	c.stale_connection = stale;
 	if (failover_judge(&c).action != FAILOVER_REPLAY)
@@ -169,13 +169,31 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 	}
 }
 
+/* Begins another attempt, if there are means for it. Returns TAILOR_NOT_MOVED_REASONS, or what there was none of. */
+static enum tailor_not_moved move(struct worker *worker, struct client *client, unsigned int from, unsigned int to,
+                                  enum tailor_failover_reason reason)
+{
+	enum tailor_not_moved why = TAILOR_NOT_MOVED_DOWN;
+
+	if (!budget_take_for(worker, from))
+		return TAILOR_NOT_MOVED_BUDGET;
+	if (!queue_take_place(worker, to))
+		why = TAILOR_NOT_MOVED_FULL;
+	else if (begin_attempt(worker, client, to, reason, false) == 0)
+		return TAILOR_NOT_MOVED_REASONS;
+	budget_give_for(worker, from);
+	return why;
+}
+
 void exchange_server_paused(struct worker *worker, struct upstream *upstream, bool again)
 {
 	struct client *client = upstream->client;
 	struct exchange *exchange = &client->exchange;
 	unsigned int server = upstream->server;
-	struct failover_case c = describe(worker, exchange, server, TAILOR_FAILOVER_GC);
+	int other = server_other(worker, server);
+	struct failover_case c = describe(worker, exchange, other, TAILOR_FAILOVER_GC);
 	struct failover_verdict verdict;
+	enum tailor_not_moved why;
 
 	/* Read whole, or also under way elsewhere: this pause costs it nothing. */
 	if (exchange->response_complete || exchange->tunnel || exchange_live_attempts(exchange) > 1)
@@ -188,15 +206,13 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream, bo
 			                                          : verdict.why]);
 		return;
 	}
-	if (!queue_take_place(worker, 1 - server)) {
-		if (!again)
-			count(&worker->counters.not_moved[TAILOR_NOT_MOVED_FULL]);
-		return;
-	}
-	if (begin_attempt(worker, client, 1 - server, TAILOR_FAILOVER_GC, false) < 0) {
-		count(&worker->counters.not_moved[TAILOR_NOT_MOVED_DOWN]);
+	why = move(worker, client, server, (unsigned int)other, TAILOR_FAILOVER_GC);
+	if (why != TAILOR_NOT_MOVED_REASONS) {
+		if (!again || why == TAILOR_NOT_MOVED_DOWN)
+			count(&worker->counters.not_moved[why]);
 		return;
 	}
 	exchange->moved = true;
 	count(&worker->counters.server[server].moved_away);
+	count(&worker->counters.server[other].moved_here);
 }

@@ -15,6 +15,7 @@
 #include "proxy/record.h"
 #include "proxy/replay.h"
 #include "proxy/response.h"
+#include "proxy/route.h"
 #include "proxy/server.h"
 #include "proxy/tunnel.h"
 #include "proxy/upstream.h"
@@ -163,6 +164,7 @@ void exchange_start(struct worker *worker, struct client *client)
 	if (head->minor == 0)
 		tailor_address_format(host, &worker->options->server[server].address);
 	exchange->upgrade = (uint8_t)tunnel_asked(worker->options, head);
+	exchange->replayable = !exchange->upgrade && route_allows(worker->options->route, worker->options->routes, head->method_known, head->path);
 	rules.upgrade = tunnel_protocol(worker->options, exchange->upgrade);
 	memcpy(rules.address, client->address, sizeof(rules.address));
 	assert(!client->forward);

@@ -66,7 +66,9 @@ static struct failover_verdict judge_closed(const struct failover_case *c)
 struct failover_verdict failover_judge(const struct failover_case *c)
 {
 	switch (c->reason) {
-	case TAILOR_FAILOVER_GC: return judge_pause(c);
+	case TAILOR_FAILOVER_GC:
+	case TAILOR_FAILOVER_SAFEPOINT:
+	case TAILOR_FAILOVER_STALL: return judge_pause(c);
 	case TAILOR_FAILOVER_CONNECT: return judge_connect(c);
 	case TAILOR_FAILOVER_CLOSED: return judge_closed(c);
 	case TAILOR_FAILOVER_NONE: break;
@@ -87,6 +89,8 @@ const char *tailor_not_moved_name(enum tailor_not_moved reason)
 	case TAILOR_NOT_MOVED_DOWN: return "down";
 	case TAILOR_NOT_MOVED_REPLAY_FULL: return "replay-full";
 	case TAILOR_NOT_MOVED_FULL: return "full";
+	case TAILOR_NOT_MOVED_SHORT: return "short";
+	case TAILOR_NOT_MOVED_BUDGET: return "budget";
 	case TAILOR_NOT_MOVED_REASONS: break;
 	}
 	return "unknown";

@@ -16,12 +16,12 @@ enum failover_action {
 
 struct failover_case {
 	enum tailor_failover_reason reason; /* never TAILOR_FAILOVER_NONE */
-	bool enabled;                       /* failover on GC is on */
+	bool enabled;                       /* failover on such a stop is on */
 	bool other_exists;
 	bool other_paused;
 	bool other_down;
 	bool stale_connection; /* with CLOSED: a reused keep-alive connection died, so that the same server will do */
-	bool method_allowed;   /* the method may be sent twice */
+	bool method_allowed;   /* it may be sent twice, by method and path */
 	bool request_complete; /* the whole request has been read from the client */
 	bool request_kept;     /* no byte of it has left the replay buffer */
 	bool response_begun;   /* a complete response head was chosen */

@@ -12,14 +12,12 @@ static uint64_t load_state(const struct server *server)
 /* Another server takes over what arrives from now on, if it can do better. */
 static void hand_over(struct worker *worker, unsigned int index)
 {
-	unsigned int other = 1 - index;
+	int next = server_next(worker, index);
 
-	if (worker->options->servers < 2 || !worker->options->failover_on_gc)
-		return;
-	if (server_is_paused(worker, other) || server_is_down(worker, other))
+	if (next < 0 || !server_avoids_stops(worker) || worker->options->mode == TAILOR_PROXY_BALANCED)
 		return;
 	/* One of several workers does it. */
-	__atomic_compare_exchange_n(&worker->shared->active, &index, other, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	__atomic_compare_exchange_n(&worker->shared->active, &index, (unsigned int)next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 static void judge_in_flight(struct worker *worker, unsigned int index, bool again)
@@ -43,13 +41,13 @@ static void began(struct worker *worker, unsigned int index)
 
 static void ended(struct worker *worker, unsigned int index)
 {
-	unsigned int other = 1 - index;
-
 	worker->server[index].paused = false;
 	count_add(&worker->counters.server[index].paused, (uint64_t)-1);
-	/* Requests that found both stopped have waited at the other one; they need not any longer. Its own stop may be
-	 * over, too, and only be noticed after this one's end. */
-	if (worker->options->servers == 2 && worker->server[other].paused && server_is_paused(worker, other)) {
+	/* Requests that found all stopped have waited at the others; they need not any longer. Those stops may be over, too, and
+	 * only be noticed after this one's end. */
+	for (unsigned int other = 0; other < worker->options->servers; other++) {
+		if (other == index || !worker->server[other].paused || !server_is_paused(worker, other))
+			continue;
 		hand_over(worker, other);
 		judge_in_flight(worker, other, true);
 	}

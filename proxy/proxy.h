@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The data path: an HTTP/1.1 reverse proxy on io_uring with an active and a backup server. Only
+ * The data path: an HTTP/1.1 reverse proxy on io_uring in front of an active server and its backups, or of a group. Only
  * src/cli/proxy.c includes this.
  */
 #ifndef TAILOR_PROXY_PROXY_H
@@ -181,7 +181,8 @@ struct tailor_proxy_server_status {
 	uint64_t connects;
 	uint64_t connect_failures;
 	uint64_t pauses;       /* pause starts seen */
-	uint64_t moved_away;   /* requests moved to the other server when this one paused */
+	uint64_t moved_away;   /* requests moved to another server when this one paused */
+	uint64_t moved_here;   /* requests moved to this one then: its extra load */
 	uint32_t in_flight;
 	uint32_t connections;
 	uint8_t agent;         /* a JVM is attached */
@@ -226,7 +227,8 @@ struct tailor_proxy_status {
 	uint32_t tunnels_open;
 	uint32_t clients;     /* connections now */
 	uint32_t queued;      /* requests that wait for a place at a server now */
-	unsigned int active;  /* index of the active server */
+	enum tailor_proxy_mode mode;
+	unsigned int active;  /* index of the active server; without a meaning when balanced */
 	unsigned int servers;
 	struct tailor_proxy_server_status server[TAILOR_PROXY_SERVERS_MAX];
 };
@@ -252,10 +254,13 @@ struct tailor_proxy_settings {
 	uint64_t request_timeout_ns;
 };
 
+/* Writes them into options for tailor_proxy_start(). */
+void tailor_proxy_set(struct tailor_proxy_options *options, const struct tailor_proxy_settings *settings);
+
 /* Waits until every worker has taken them; requests under way keep the deadlines that they have. One thread at a time. */
 void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_settings *settings);
 
-/* Makes the other server active by hand. Returns 0, -ENODEV when there is only one. Any thread. */
+/* Makes the next server active by hand. Returns 0, -ENODEV when there is only one, -EOPNOTSUPP where all are (balanced). Any thread. */
 int tailor_proxy_swap(struct tailor_proxy *proxy);
 
 #endif /* TAILOR_PROXY_PROXY_H */

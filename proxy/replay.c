@@ -54,7 +54,7 @@ bool replay_grow(struct worker *worker, struct client *client)
 	if (exchange->unkept || exchange->request_lost)
 		return false;
 	/* Nobody would send it again. */
-	if (client->replay || !worker->replay_bytes || !(worker->options->replay_methods & (1u << exchange->method))) {
+	if (client->replay || !worker->replay_bytes || !exchange->replayable) {
 		exchange->unkept = true;
 		return false;
 	}

@@ -13,19 +13,6 @@ void timeouts_complete(struct tailor_proxy_options *options)
 		options->keep_alive_timeout_ns = options->idle_timeout_ns;
 }
 
-void timeouts_apply(struct tailor_proxy_options *options, const struct tailor_proxy_settings *settings)
-{
-	options->connect_timeout_ns = settings->connect_timeout_ns;
-	options->response_timeout_ns = settings->response_timeout_ns;
-	options->idle_timeout_ns = settings->idle_timeout_ns;
-	options->head_timeout_ns = settings->head_timeout_ns;
-	options->body_timeout_ns = settings->body_timeout_ns;
-	options->keep_alive_timeout_ns = settings->keep_alive_timeout_ns;
-	options->queue_timeout_ns = settings->queue_timeout_ns;
-	options->request_timeout_ns = settings->request_timeout_ns;
-	timeouts_complete(options);
-}
-
 static void set_alarm(struct worker *worker, struct client *client)
 {
 	uint64_t deadline_ns = client->patience_ns;

@@ -8,8 +8,6 @@
 /* Gives those that are 0 because they were not said their value. */
 void timeouts_complete(struct tailor_proxy_options *options);
 
-void timeouts_apply(struct tailor_proxy_options *options, const struct tailor_proxy_settings *settings);
-
 /* Begins another stretch of patience with the client: its alarm rings after that, or at the request's own deadlines. UINT64_MAX: no
  * end but those. */
 void timeouts_wait(struct worker *worker, struct client *client, uint64_t after_ns);

@@ -54,12 +54,13 @@ static inline const char *tailor_event_kind_name(enum tailor_event_kind kind)
 	case TAILOR_EVENT_REQUEST_QUEUED: return "request-queued";
 	case TAILOR_EVENT_CLIENT_WAIT: return "client-wait";
 	case TAILOR_EVENT_REQUEST_LATE: return "request-late";
+	case TAILOR_EVENT_SERVER_STOPPED: return "server-stopped";
 	case TAILOR_EVENT_TEXT: return "text";
 	}
 	return "unknown";
 }
 
-/* Why an attempt was begun: "gc", "connect", "closed"; "none" for the first attempt. Never NULL. */
+/* Why an attempt was begun: "gc", "safepoint", "stall", "connect", "closed"; "none" for the first attempt. Never NULL. */
 static inline const char *tailor_failover_reason_name(enum tailor_failover_reason reason)
 {
 	switch (reason) {
@@ -67,6 +68,8 @@ static inline const char *tailor_failover_reason_name(enum tailor_failover_reaso
 	case TAILOR_FAILOVER_GC: return "gc";
 	case TAILOR_FAILOVER_CONNECT: return "connect";
 	case TAILOR_FAILOVER_CLOSED: return "closed";
+	case TAILOR_FAILOVER_SAFEPOINT: return "safepoint";
+	case TAILOR_FAILOVER_STALL: return "stall";
 	}
 	return "unknown";
 }

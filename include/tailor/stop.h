@@ -29,12 +29,21 @@ enum tailor_stop_kind {
 #define TAILOR_STOP_KIND(word) ((enum tailor_stop_kind)((word) & 7))
 #define TAILOR_STOP_SINCE_NS(word) ((uint64_t)(word) >> 3)
 
-/* A cache line of its own for each: only the kernel writes it. */
+/* A cache line of its own for each: only the kernel writes it, and whoever tells it the process. */
 struct tailor_stop {
 	uint64_t word;
-	uint64_t count; /* stops begun so far */
-	uint64_t reserved[6];
+	uint64_t count; /* stops begun so far: it only grows, whichever process it is */
+	/* For the kernel's programs and their loader. */
+	uint64_t pid;          /* 0: nobody's stops are told here */
+	uint64_t safepoint_ns; /* since when it is in a safepoint, 0: it is in none */
+	uint64_t signal_ns;    /* since when one of its threads is stopped */
+	uint64_t reserved[3];
 };
 _Static_assert(sizeof(struct tailor_stop) == 64, "servers share no cache line");
+
+/* Of the BPF ring buffer that wakes whoever polls it: its size, and what a change takes of it, once with the kernel's header. */
+#define TAILOR_STOP_CHANGES_BYTES 65536
+#define TAILOR_STOP_CHANGE_BYTES 8
+#define TAILOR_STOP_CHANGE_BYTES_ALL 16
 
 #endif /* TAILOR_STOP_H */

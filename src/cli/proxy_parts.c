@@ -13,6 +13,7 @@
 #include "base/clock.h"
 #include "base/listen.h"
 #include "cli/privileges.h"
+#include "cli/proxy_reload.h"
 #include "cli/proxy_run.h"
 
 /* Events a worker's channel holds: about 2,000 requests, which the observer reads every 20 ms. */
@@ -20,10 +21,10 @@
 /* Listeners, rings, BPF programs and maps, the agents' wakers, the store. */
 #define OTHER_FILES 200
 
-/* A client takes an open file, and one more at the server: takes as many as are allowed, and says when that is too few. */
+/* A client takes an open file, and its requests one more at each server they come to: takes as many as are allowed, and says when that is too few. */
 static void raise_file_limit(const struct tailor_config *config)
 {
-	rlim_t wanted = 2 * (rlim_t)config->connections_max + OTHER_FILES;
+	rlim_t wanted = (1 + (rlim_t)config->servers) * (rlim_t)config->connections_max + OTHER_FILES;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
@@ -233,27 +234,22 @@ static int start_proxy(struct proxy_run *run)
 		.x_forwarded = config->x_forwarded,
 		.forwarded = config->forwarded,
 		.upgrades = (unsigned int)config->upgrades,
-		.failover_on_gc = config->failover_on_gc,
-		.replay_methods = config->replay_methods,
 		.replay_bytes_max = config->replay_bytes,
 		.replay_bytes_total = config->replay_bytes_total,
 		.replay_attempts_max = TAILOR_ATTEMPTS_MAX,
 		.head_bytes_max = config->head_bytes_max,
-		.connect_timeout_ns = config->connect_timeout_ns,
-		.response_timeout_ns = config->response_timeout_ns,
-		.idle_timeout_ns = config->idle_timeout_ns,
-		.head_timeout_ns = config->head_timeout_ns,
-		.body_timeout_ns = config->body_timeout_ns,
-		.keep_alive_timeout_ns = config->keep_alive_timeout_ns,
-		.queue_timeout_ns = config->queue_timeout_ns,
-		.request_timeout_ns = config->request_timeout_ns,
 		.tags = run->tags,
 		.late = run->kernel ? tailor_kernel_lates(run->kernel) : NULL,
+		.stops = run->kernel ? tailor_kernel_stops(run->kernel) : NULL,
+		.stops_fd = run->kernel ? tailor_kernel_stops_fd(run->kernel) : -1,
 		.channels = run->channels,
 	};
+	struct tailor_proxy_settings settings;
 	char text[256];
 	int error;
 
+	proxy_settings_of(config, &settings);
+	tailor_proxy_set(&options, &settings);
 	for (size_t i = 0; i < config->servers; i++) {
 		memcpy(options.server[i].name, config->server[i].name, sizeof(options.server[i].name));
 		options.server[i].address = config->server[i].address;

@@ -107,28 +107,52 @@ static void add_restarts(struct report *report, const struct tailor_config *old,
 	add_keys(report, kept, sizeof(kept) / sizeof(*kept), "needs a restart to take effect: ");
 }
 
+void proxy_settings_of(const struct tailor_config *config, struct tailor_proxy_settings *ret_settings)
+{
+	*ret_settings = (struct tailor_proxy_settings){
+		.mode = (enum tailor_proxy_mode)config->mode,
+		.failover_on = config->failover_on,
+		.replay_when = (enum tailor_proxy_replay_when)config->replay_when,
+		.routes = (unsigned int)config->routes,
+		.replay_part = config->replay_part,
+		.replay_floor_per_s = config->replay_floor_per_s,
+		.switch_min_ns = config->switch_min_ns,
+		.connect_timeout_ns = config->connect_timeout_ns,
+		.response_timeout_ns = config->response_timeout_ns,
+		.idle_timeout_ns = config->idle_timeout_ns,
+		.head_timeout_ns = config->head_timeout_ns,
+		.body_timeout_ns = config->body_timeout_ns,
+		.keep_alive_timeout_ns = config->keep_alive_timeout_ns,
+		.queue_timeout_ns = config->queue_timeout_ns,
+		.request_timeout_ns = config->request_timeout_ns,
+	};
+	for (size_t i = 0; i < config->routes; i++) {
+		struct tailor_proxy_route *route = &ret_settings->route[i];
+
+		_Static_assert(sizeof(route->path) == sizeof(config->route[i].path), "a path is cut");
+		route->methods = config->route[i].methods;
+		memcpy(route->path, config->route[i].path, sizeof(route->path));
+	}
+}
+
 static void apply(struct proxy_run *run, const struct tailor_config *new)
 {
-	const struct tailor_proxy_settings settings = {
-		.failover_on_gc = new->failover_on_gc,
-		.replay_methods = new->replay_methods,
-		.connect_timeout_ns = new->connect_timeout_ns,
-		.response_timeout_ns = new->response_timeout_ns,
-		.idle_timeout_ns = new->idle_timeout_ns,
-		.head_timeout_ns = new->head_timeout_ns,
-		.body_timeout_ns = new->body_timeout_ns,
-		.keep_alive_timeout_ns = new->keep_alive_timeout_ns,
-		.queue_timeout_ns = new->queue_timeout_ns,
-		.request_timeout_ns = new->request_timeout_ns,
-	};
 	const struct tailor_slow_rule slow = {new->slow_threshold_ns, new->baseline_one_in};
+	struct tailor_proxy_settings settings;
 
+	proxy_settings_of(new, &settings);
 	tailor_proxy_apply(run->proxy, &settings);
 	tailor_observer_slow(run->observer, &slow);
 	if (run->access_log)
 		tailor_accesslog_reopen(run->access_log);
-	run->config.failover_on_gc = new->failover_on_gc;
-	run->config.replay_methods = new->replay_methods;
+	run->config.mode = new->mode;
+	run->config.failover_on = new->failover_on;
+	run->config.replay_when = new->replay_when;
+	memcpy(run->config.route, new->route, sizeof(run->config.route));
+	run->config.routes = new->routes;
+	run->config.replay_part = new->replay_part;
+	run->config.replay_floor_per_s = new->replay_floor_per_s;
+	run->config.switch_min_ns = new->switch_min_ns;
 	run->config.connect_timeout_ns = new->connect_timeout_ns;
 	run->config.response_timeout_ns = new->response_timeout_ns;
 	run->config.idle_timeout_ns = new->idle_timeout_ns;

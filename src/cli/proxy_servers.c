@@ -171,6 +171,8 @@ static void follow(struct proxy_run *run, size_t i, pid_t pid)
 	watch(server);
 	if (run->kernel && pid)
 		traced = tailor_kernel_trace(run->kernel, pid, TAILOR_TRACED_SERVER) == 0;
+	if (run->kernel && tailor_kernel_tell_stops(run->kernel, (unsigned int)i, traced ? pid : 0) != 0)
+		proxy_say("server %s: what stops pid %d is not told by the kernel", run->config.server[i].name, (int)pid);
 	tailor_observer_process(run->observer, i, pid);
 	/* Another process serves there now: the pauses of the one before are not this server's. */
 	if (pid && server->jvm && server->jvm->pid != pid) {
@@ -202,7 +204,7 @@ void proxy_servers_refresh(struct proxy_run *run)
 		struct proxy_server *server = &run->server[i];
 		/* An agent may wait for just this server, whose listener has passed to its process. */
 		uint64_t again_ns = run->unmatched_count && !server->jvm ? LOOK_SOON_NS : LOOK_AGAIN_NS;
-		pid_t pid = 0;
+		pid_t pid = server->pid;
 		int error;
 
 		if (server->pid && is_alive(server) && now_ns - server->looked_ns < again_ns)

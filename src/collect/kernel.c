@@ -17,6 +17,7 @@
 
 #include "collect/kernel_clock.h"
 #include "collect/kernel_probes.h"
+#include "collect/kernel_stops.h"
 #include "collect/kernel_traced.h"
 #include "collect/kernel_uprobe.h"
 
@@ -41,6 +42,7 @@ struct tailor_kernel {
 	struct mapping slots;
 	struct mapping tags;
 	struct mapping lates;
+	struct tailor_kernel_stops *stops;
 	struct tailor_channel *channels;
 	size_t channel_count;
 	struct tailor_uprobes *uprobes; /* NULL: this kernel has none */
@@ -242,6 +244,9 @@ static int map_channels(struct tailor_kernel *kernel, size_t slots_per_cpu)
 		                    &kernel->tags);
 	if (result == 0)
 		result = map_memory(kernel->bpf->maps.lates, sizeof(struct tailor_late), PROT_READ, &kernel->lates);
+	if (result == 0)
+		result = tailor_kernel_stops_open(bpf_map__fd(kernel->bpf->maps.stops), bpf_map__fd(kernel->bpf->maps.stop_changes),
+		                                  &kernel->bpf->bss->signal_stops, &kernel->stops);
 	if (result != 0)
 		return result;
 	kernel->channels = calloc(kernel->channel_count, sizeof(*kernel->channels));
@@ -372,6 +377,7 @@ void tailor_kernel_close(struct tailor_kernel *kernel)
 	unmap_memory(&kernel->slots);
 	unmap_memory(&kernel->tags);
 	unmap_memory(&kernel->lates);
+	tailor_kernel_stops_close(kernel->stops);
 	tailor_bpf__destroy(kernel->bpf);
 	pthread_mutex_destroy(&kernel->lock);
 	free(kernel->channels);
@@ -381,6 +387,21 @@ void tailor_kernel_close(struct tailor_kernel *kernel)
 const struct tailor_late *tailor_kernel_lates(const struct tailor_kernel *kernel)
 {
 	return kernel->lates.start;
+}
+
+const struct tailor_stop *tailor_kernel_stops(const struct tailor_kernel *kernel)
+{
+	return tailor_kernel_stops_table(kernel->stops);
+}
+
+int tailor_kernel_stops_fd(const struct tailor_kernel *kernel)
+{
+	return tailor_kernel_stops_changes(kernel->stops);
+}
+
+int tailor_kernel_tell_stops(struct tailor_kernel *kernel, unsigned int server, pid_t pid)
+{
+	return tailor_kernel_stops_tell(kernel->stops, server, pid);
 }
 
 struct tailor_tag *tailor_kernel_tags(struct tailor_kernel *kernel)
@@ -446,6 +467,7 @@ int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
 	if (kernel->uprobes)
 		tailor_uprobes_forget(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);
+	tailor_kernel_stops_forget(kernel->stops, pid);
 	return result;
 }
 

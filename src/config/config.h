@@ -10,15 +10,18 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <tailor/stop.h>
 
 #include "base/address.h"
 
-#define TAILOR_CONFIG_SERVERS_MAX 2
+#define TAILOR_CONFIG_SERVERS_MAX TAILOR_STOP_SERVERS
 #define TAILOR_CONFIG_WORKERS_MAX 16
 #define TAILOR_CONFIG_NAME_BYTES 32
 #define TAILOR_CONFIG_PATH_BYTES 4096
 #define TAILOR_CONFIG_VIA_BYTES 64
 #define TAILOR_CONFIG_UPGRADES_MAX 4
+#define TAILOR_CONFIG_ROUTES_MAX 16
+#define TAILOR_CONFIG_ROUTE_BYTES 128
 #define TAILOR_CONFIG_UPGRADE_BYTES 32
 
 enum tailor_config_trace {
@@ -35,6 +38,23 @@ enum tailor_config_log_format {
 struct tailor_config_server {
 	char name[TAILOR_CONFIG_NAME_BYTES];
 	struct tailor_address address;
+};
+
+enum tailor_config_mode {
+	TAILOR_CONFIG_ACTIVE_BACKUP = 0,
+	TAILOR_CONFIG_BALANCED = 1,
+};
+
+enum tailor_config_replay_when {
+	TAILOR_CONFIG_REPLAY_PREDICTED = 0,
+	TAILOR_CONFIG_REPLAY_ALWAYS = 1,
+	TAILOR_CONFIG_REPLAY_NEVER = 2,
+};
+
+/* Requests that may be sent twice. */
+struct tailor_config_route {
+	uint32_t methods; /* bits 1 << enum http1_method */
+	char path[TAILOR_CONFIG_ROUTE_BYTES]; /* as in struct tailor_proxy_route; "" any */
 };
 
 /* Owned by value. Paths are as written; a relative one is relative to the working directory. */
@@ -57,8 +77,14 @@ struct tailor_config {
 	uint64_t slow_threshold_ns;
 	uint32_t baseline_one_in; /* 0: none */
 
-	bool failover_on_gc;
-	uint32_t replay_methods; /* bits 1 << enum http1_method */
+	enum tailor_config_mode mode;
+	uint32_t failover_on; /* bits 1 << enum tailor_stop_kind */
+	enum tailor_config_replay_when replay_when;
+	struct tailor_config_route route[TAILOR_CONFIG_ROUTES_MAX];
+	size_t routes;
+	double replay_part; /* of all requests, 0..1 */
+	unsigned int replay_floor_per_s;
+	uint64_t switch_min_ns;
 
 	char timelines_path[TAILOR_CONFIG_PATH_BYTES];
 	uint64_t timelines_bytes_max;

@@ -23,7 +23,7 @@
 #include "collect/kernel.h"
 #include "correlate/slow.h"
 
-#define TAILOR_OBSERVER_SERVERS_MAX 8
+#define TAILOR_OBSERVER_SERVERS_MAX 16
 
 /* Copied; what it points to must outlive the observer. */
 struct tailor_observer_options {

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <liburing.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -200,6 +201,11 @@ void tailor_ring_close_fd(struct tailor_ring *ring, int fd, uint64_t token)
 void tailor_ring_read(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token)
 {
 	QUEUE(ring, token, io_uring_prep_read, fd, memory, (unsigned int)bytes, (uint64_t)-1);
+}
+
+void tailor_ring_poll(struct tailor_ring *ring, int fd, uint64_t token)
+{
+	QUEUE(ring, token, io_uring_prep_poll_multishot, fd, POLLIN);
 }
 
 void tailor_ring_timeout(struct tailor_ring *ring, struct tailor_ring_deadline *storage, uint64_t deadline_ns,

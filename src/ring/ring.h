@@ -73,6 +73,7 @@ void tailor_ring_send_whole(struct tailor_ring *ring, int fd, const void *memory
 void tailor_ring_shutdown(struct tailor_ring *ring, int fd, int how, uint64_t token);
 void tailor_ring_close_fd(struct tailor_ring *ring, int fd, uint64_t token);
 void tailor_ring_read(struct tailor_ring *ring, int fd, void *memory, size_t bytes, uint64_t token); /* eventfds */
+void tailor_ring_poll(struct tailor_ring *ring, int fd, uint64_t token); /* multishot: completes each time that fd has become readable */
 /* Completes with -ETIME at deadline_ns (CLOCK_MONOTONIC), or -ECANCELED. *deadline_storage holds the kernel's copy until completion. */
 struct tailor_ring_deadline { long long seconds, nanoseconds; };
 void tailor_ring_timeout(struct tailor_ring *ring, struct tailor_ring_deadline *storage, uint64_t deadline_ns, uint64_t token);

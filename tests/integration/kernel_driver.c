@@ -5,16 +5,19 @@
  * separated by '|'. Ends at the end of its input.
  *
  *   trace PID, untrace PID     (a server's)
+ *   tell PID                   (its stops in the table's first entry; 0: nobody's)
  *   state PID                  prints state | PID | MISSING, and once more when that has changed
  *
  *   ready | MISSING
  *   event POSITION KIND TIME CPU PID TID ARG0 EXTRA TEXT      ("?" where the text was lost), of kinds from safepoint-begin on
  *   lost COUNT
+ *   stop KIND SINCE COUNT SEEN      the first entry, each time that whoever polls was woken and found another word
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,8 +30,11 @@
 #include "collect/kernel.h"
 #include "collect/tail.h"
 #include "collect/text.h"
+#include "ring/ring.h"
 
 #define CPUS_MAX 256
+/* How long the thread that watches the table goes on. */
+#define END_NS (50 * TAILOR_NS_PER_MS)
 
 static struct tailor_kernel *kernel;
 static struct tailor_tail tails[CPUS_MAX];
@@ -88,6 +94,8 @@ static void obey(const char *line)
 		exit(2);
 	if (strcmp(order, "trace") == 0)
 		result = tailor_kernel_trace(kernel, pid, TAILOR_TRACED_SERVER);
+	else if (strcmp(order, "tell") == 0)
+		result = tailor_kernel_tell_stops(kernel, 0, pid);
 	else if (strcmp(order, "untrace") == 0)
 		result = tailor_kernel_untrace(kernel, pid);
 	else
@@ -106,11 +114,46 @@ static void print_state(void)
 	watched.missing = missing;
 }
 
+static int is_ending;
+
+/* As a worker does it. */
+static void *watch_stops(void *context)
+{
+	const struct tailor_stop *stop = tailor_kernel_stops(kernel);
+	struct tailor_ring_options options = {.entries = 8};
+	struct tailor_completion completion;
+	struct tailor_ring *ring;
+	uint64_t before = 0;
+
+	(void)context;
+	if (tailor_ring_open(&options, &ring) != 0)
+		exit(1);
+	tailor_ring_poll(ring, tailor_kernel_stops_fd(kernel), 0);
+	while (!__atomic_load_n(&is_ending, __ATOMIC_RELAXED)) {
+		int result = tailor_ring_wait(ring, tailor_clock_ns() + END_NS);
+		uint64_t seen_ns = tailor_clock_ns(), word = __atomic_load_n(&stop->word, __ATOMIC_ACQUIRE);
+
+		if (result == 0)
+			continue;
+		while (tailor_ring_next(ring, &completion)) {
+			if (!(completion.flags & TAILOR_RING_MORE))
+				exit(1);
+		}
+		if (word != before)
+			printf("stop|%d|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "\n", (int)TAILOR_STOP_KIND(word), TAILOR_STOP_SINCE_NS(word), stop->count,
+			       seen_ns);
+		before = word;
+	}
+	tailor_ring_close(ring);
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	const struct tailor_channel *channels;
 	struct pollfd input = {.fd = STDIN_FILENO, .events = POLLIN};
 	char error[512], line[64];
+	pthread_t watcher;
 	int result = argc < 2 ? -EINVAL : tailor_kernel_open(16384, &kernel, error, sizeof(error));
 
 	if (result) {
@@ -125,6 +168,8 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < tail_count && i < CPUS_MAX; i++)
 		tailor_tail_open(&tails[i], &channels[i], 0);
 	printf("ready|%u\n", tailor_kernel_missing(kernel));
+	if (pthread_create(&watcher, NULL, watch_stops, NULL) != 0)
+		return 1;
 	for (;;) {
 		if (poll(&input, 1, 10) > 0) {
 			if (!fgets(line, sizeof(line), stdin))
@@ -135,6 +180,8 @@ int main(int argc, char **argv)
 		print_state();
 	}
 	print_events();
+	__atomic_store_n(&is_ending, 1, __ATOMIC_RELAXED);
+	pthread_join(watcher, NULL);
 	tailor_kernel_close(kernel);
 	return 0;
 }

@@ -8,6 +8,7 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -369,6 +370,29 @@ struct other {
 	struct tailor_completion got;
 };
 
+/* Nobody reads what is polled, as several workers poll the same. */
+static void a_poll_tells_each_time_that_there_is_something_new(void **state)
+{
+	int fd = eventfd(0, EFD_NONBLOCK);
+	uint64_t one = 1;
+
+	(void)state;
+	assert_true(fd >= 0);
+	tailor_ring_poll(ring, fd, 9);
+	assert_int_equal(tailor_ring_wait(ring, tailor_clock_ns() + 20 * TAILOR_NS_PER_MS), 0);
+	for (int i = 0; i < 3; i++) {
+		struct tailor_completion completion;
+
+		assert_int_equal(write(fd, &one, sizeof(one)), sizeof(one));
+		completion = next_completion();
+		assert_int_equal(completion.token, 9);
+		assert_true(completion.result & POLLIN);
+		assert_true(completion.flags & TAILOR_RING_MORE);
+		assert_int_equal(tailor_ring_wait(ring, tailor_clock_ns() + 20 * TAILOR_NS_PER_MS), 0);
+	}
+	close(fd);
+}
+
 static void *wait_for_message(void *argument)
 {
 	static const struct tailor_ring_options options = {.entries = 8};
@@ -451,6 +475,7 @@ int main(void)
 	        cmocka_unit_test_setup_teardown(a_timeout_completes_at_its_deadline, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(a_read_of_a_non_blocking_eventfd_waits_for_its_writer, open_ring,
 	                                        close_ring),
+	        cmocka_unit_test_setup_teardown(a_poll_tells_each_time_that_there_is_something_new, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(a_message_completes_on_the_other_ring, open_ring, close_ring),
 	        cmocka_unit_test(closing_takes_memory_back_from_operations_under_way),
 	};

@@ -2,6 +2,7 @@
 #include "fake_operation.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "asan.h"
@@ -259,6 +260,18 @@ static void try_cancel(struct operation *operation)
 	}
 }
 
+/* Several events may be told of at once, never none. */
+static void try_poll(struct operation *operation)
+{
+	if (operation->polled == operation->descriptor->events)
+		return;
+	operation->polled = operation->descriptor->events;
+	if (world_chance(20))
+		finish_soon(operation, POLLIN); /* the multishot ends with a success */
+	else
+		operation_push(operation->ring, operation->token, POLLIN, TAILOR_RING_MORE, 0);
+}
+
 void operation_try(void *object, uint64_t serial)
 {
 	struct operation *operation = object;
@@ -294,6 +307,7 @@ void operation_try(void *object, uint64_t serial)
 		operation->descriptor->events = 0;
 		finish_soon(operation, sizeof(uint64_t));
 		break;
+	case POLL: try_poll(operation); break;
 	case CANCEL: try_cancel(operation); break;
 	case TIMEOUT:
 		world_check((uint64_t)operation->deadline->seconds * TAILOR_NS_PER_S +
@@ -325,4 +339,6 @@ void kernel_acceptable(struct descriptor *listener)
 void kernel_event_readable(struct descriptor *event)
 {
 	operation_try_later(event->waiting);
+	for (struct operation *poller = event->pollers; poller; poller = poller->next_poller)
+		operation_try_later(poller);
 }

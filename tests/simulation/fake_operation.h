@@ -20,6 +20,7 @@ enum operation_kind {
 	READ,
 	CANCEL,
 	TIMEOUT,
+	POLL, /* of what is readable for good from the first event on, as the kernel's table of stops is */
 };
 
 /* By kind. */
@@ -30,9 +31,11 @@ struct operation {
 	struct tailor_ring *ring;
 	struct operation *next, *previous; /* under way */
 	struct operation *queued;          /* not submitted yet */
+	struct operation *next_poller;     /* of the same descriptor */
 	uint64_t serial;
 	uint64_t token, target;
 	uint64_t deadline_ns; /* timeout */
+	uint64_t polled; /* events that a poll has told of */
 	const struct tailor_ring_deadline *deadline;
 	int fd;
 	struct descriptor *descriptor;

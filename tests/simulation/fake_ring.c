@@ -18,7 +18,7 @@
 #define GUARDED_BYTES 512
 
 const char *const operation_names[] = {"accept", "connect", "receive", "send", "shutdown", "close", "read", "cancel",
-                                               "timeout"};
+                                               "timeout", "poll"};
 
 unsigned int ring_operations;
 uint64_t ring_operations_total, ring_cancels, ring_cancelled;
@@ -38,6 +38,16 @@ int tailor_ring_open(const struct tailor_ring_options *options, struct tailor_ri
 	return 0;
 }
 
+static void forget_poller(const struct operation *operation)
+{
+	struct operation **where = &operation->descriptor->pollers;
+
+	while (*where && *where != operation)
+		where = &(*where)->next_poller;
+	if (*where)
+		*where = operation->next_poller;
+}
+
 void operation_release(struct operation *operation)
 {
 	struct tailor_ring *ring = operation->ring;
@@ -50,6 +60,8 @@ void operation_release(struct operation *operation)
 		ring->active = operation->next;
 	if (operation->next)
 		operation->next->previous = operation->previous;
+	if (operation->kind == POLL)
+		forget_poller(operation);
 	ring_operations--;
 	operation->serial = 0;
 	operation->next = free_operations;
@@ -66,7 +78,7 @@ void tailor_ring_close(struct tailor_ring *ring)
 		struct operation *operation = ring->active;
 
 		/* Only what waits for other threads may be left: nothing that holds memory of a connection. */
-		world_check(operation->kind == READ || operation->kind == CANCEL ||
+		world_check(operation->kind == READ || operation->kind == POLL || operation->kind == CANCEL ||
 		                    operation->kind == TIMEOUT,
 		            "a worker ends while a %s is under way", operation_names[operation->kind]);
 		if (operation->kind == READ)
@@ -246,6 +258,11 @@ void tailor_ring_read(struct tailor_ring *ring, int fd, void *memory, size_t byt
 	(void)queue_memory(ring, READ, fd, memory, bytes, token);
 }
 
+void tailor_ring_poll(struct tailor_ring *ring, int fd, uint64_t token)
+{
+	(void)queue(ring, POLL, fd, token);
+}
+
 void tailor_ring_cancel(struct tailor_ring *ring, uint64_t target, uint64_t token)
 {
 	queue(ring, CANCEL, -1, token)->target = target;
@@ -303,6 +320,10 @@ static void submit(struct tailor_ring *ring)
 		if (where) {
 			world_check(!*where, "two %ss on one descriptor", operation_names[operation->kind]);
 			*where = operation;
+		}
+		if (operation->kind == POLL) {
+			operation->next_poller = operation->descriptor->pollers;
+			operation->descriptor->pollers = operation;
 		}
 		operation->submitted = true;
 		if (operation->kind == TIMEOUT)

@@ -22,6 +22,7 @@ struct descriptor {
 	struct wire *wire;
 	uint64_t events; /* eventfd: its counter */
 	struct operation *waiting; /* eventfd: read; listener: accept */
+	struct operation *pollers;
 	struct wire **backlog; /* listener */
 	size_t backlog_count, backlog_size;
 };

@@ -193,7 +193,7 @@ static void break_memory_bigger(struct offer *o) { o->memory_bytes = 16384; }
 static void break_hello_tiny(struct offer *o) { o->hello.bytes = o->page.bytes = o->memory_bytes = 512; }
 static void break_hello_huge(struct offer *o) { o->hello.bytes = o->page.bytes = UINT64_C(1) << 62; }
 static void break_page_magic(struct offer *o) { o->page.magic = 0; }
-static void break_page_version(struct offer *o) { o->page.version = 2; }
+static void break_page_version(struct offer *o) { o->page.version = TAILOR_JVM_VERSION + 1; }
 static void break_page_pid(struct offer *o) { o->page.pid = 1; }
 static void break_page_bytes(struct offer *o) { o->page.bytes *= 2; }
 static void break_slots_odd(struct offer *o) { o->page.slots = 63; }

@@ -22,6 +22,7 @@ static struct {
 	pid_t process[TAILOR_CONFIG_SERVERS_MAX];
 	pid_t traced[8];
 	size_t traced_count;
+	pid_t told[TAILOR_CONFIG_SERVERS_MAX]; /* whose stops are this server's */
 	unsigned int said;
 	int shortage; /* what keeps this process from looking, 0: nothing */
 } world;
@@ -82,6 +83,13 @@ int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
 		if (world.traced[i] == pid)
 			world.traced[i] = world.traced[--world.traced_count];
 	}
+	return 0;
+}
+
+int tailor_kernel_tell_stops(struct tailor_kernel *kernel, unsigned int server, pid_t pid)
+{
+	(void)kernel;
+	world.told[server] = pid;
 	return 0;
 }
 
@@ -186,11 +194,14 @@ static void a_dead_server_that_is_not_reaped_is_left_for_its_successor_at_once(v
 	proxy_servers_refresh(&run);
 	assert_int_equal(world.process[0], 0);
 	assert_int_equal(world.traced_count, 0);
+	assert_int_equal(world.told[0], 0);
 	proxy_servers_detached(&run, &before);
 	world.listening[0] = second;
 	proxy_servers_attached(&run, &after);
 	proxy_servers_refresh(&run);
 	assert_int_equal(world.process[0], second);
+	assert_int_equal(world.told[0], second);
+	assert_int_equal(world.told[1], 0);
 	assert_ptr_equal(world.attached[0], after.page);
 	assert_int_equal(world.traced_count, 1);
 	proxy_servers_detached(&run, &after);
