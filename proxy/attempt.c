@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "proxy/budget.h"
 #include "proxy/exchange.h"
 #include "proxy/failover.h"
 #include "proxy/queue.h"
@@ -168,6 +169,22 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 	}
 }
 
+/* Begins another attempt, if there are means for it. Returns TAILOR_NOT_MOVED_REASONS, or what there was none of. */
+static enum tailor_not_moved move(struct worker *worker, struct client *client, unsigned int from, unsigned int to,
+                                  enum tailor_failover_reason reason)
+{
+	enum tailor_not_moved why = TAILOR_NOT_MOVED_DOWN;
+
+	if (!budget_take_for(worker, from))
+		return TAILOR_NOT_MOVED_BUDGET;
+	if (!queue_take_place(worker, to))
+		why = TAILOR_NOT_MOVED_FULL;
+	else if (begin_attempt(worker, client, to, reason, false) == 0)
+		return TAILOR_NOT_MOVED_REASONS;
+	budget_give_for(worker, from);
+	return why;
+}
+
 void exchange_server_paused(struct worker *worker, struct upstream *upstream, bool again)
 {
 	struct client *client = upstream->client;
@@ -176,6 +193,7 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream, bo
 	int other = server_other(worker, server);
 	struct failover_case c = describe(worker, exchange, other, TAILOR_FAILOVER_GC);
 	struct failover_verdict verdict;
+	enum tailor_not_moved why;
 
 	/* Read whole, or also under way elsewhere: this pause costs it nothing. */
 	if (exchange->response_complete || exchange->tunnel || exchange_live_attempts(exchange) > 1)
@@ -188,15 +206,13 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream, bo
 			                                          : verdict.why]);
 		return;
 	}
-	if (!queue_take_place(worker, (unsigned int)other)) {
-		if (!again)
-			count(&worker->counters.not_moved[TAILOR_NOT_MOVED_FULL]);
-		return;
-	}
-	if (begin_attempt(worker, client, (unsigned int)other, TAILOR_FAILOVER_GC, false) < 0) {
-		count(&worker->counters.not_moved[TAILOR_NOT_MOVED_DOWN]);
+	why = move(worker, client, server, (unsigned int)other, TAILOR_FAILOVER_GC);
+	if (why != TAILOR_NOT_MOVED_REASONS) {
+		if (!again || why == TAILOR_NOT_MOVED_DOWN)
+			count(&worker->counters.not_moved[why]);
 		return;
 	}
 	exchange->moved = true;
 	count(&worker->counters.server[server].moved_away);
+	count(&worker->counters.server[other].moved_here);
 }

@@ -14,7 +14,7 @@ static void hand_over(struct worker *worker, unsigned int index)
 {
 	int next = server_next(worker, index);
 
-	if (next < 0 || !server_avoids_stops(worker))
+	if (next < 0 || !server_avoids_stops(worker) || worker->options->mode == TAILOR_PROXY_BALANCED)
 		return;
 	/* One of several workers does it. */
 	__atomic_compare_exchange_n(&worker->shared->active, &index, (unsigned int)next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "proxy/addresses.h"
+#include "proxy/budget.h"
 #include "proxy/listen.h"
 #include "proxy/queue.h"
 #include "proxy/status.h"
@@ -18,6 +19,7 @@
 struct tailor_proxy {
 	struct tailor_proxy_options options;
 	struct shared shared;
+	enum tailor_proxy_mode mode; /* atomic; as the workers have it */
 	struct tailor_address listening;
 	int listeners[TAILOR_PROXY_WORKERS_MAX];
 	unsigned int started; /* workers whose thread runs */
@@ -163,6 +165,8 @@ static int open_limits(struct tailor_proxy *proxy)
 	const struct tailor_proxy_options *options = &proxy->options;
 	int ret = 0;
 
+	proxy->shared.workers = proxy->worker;
+	budget_open_all(&proxy->shared, options, tailor_clock_ns());
 	if (options->per_address_max)
 		ret = addresses_open(options->connections_max, options->per_address_max, &proxy->shared.addresses);
 	if (ret == 0 && options->in_flight_max)
@@ -179,12 +183,14 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 
 	if (ret < 0)
 		return refuse_listeners(options, ret);
-	proxy = calloc(1, sizeof(*proxy));
+	proxy = aligned_alloc(_Alignof(struct tailor_proxy), sizeof(*proxy));
 	if (!proxy) {
 		snprintf(error, error_size, "out of memory");
 		return refuse_listeners(options, -ENOMEM);
 	}
+	memset(proxy, 0, sizeof(*proxy));
 	proxy->options = *options;
+	proxy->mode = options->mode;
 	pthread_mutex_init(&proxy->commands, NULL);
 	proxy->listening = options->listen;
 	if (options->listeners)
@@ -298,6 +304,7 @@ void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
 void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_settings *settings)
 {
 	pthread_mutex_lock(&proxy->commands);
+	__atomic_store_n(&proxy->mode, settings->mode, __ATOMIC_RELAXED);
 	for (unsigned int i = 0; i < proxy->started; i++) {
 		struct command command = {.kind = COMMAND_APPLY, .settings = settings};
 
@@ -312,6 +319,8 @@ int tailor_proxy_swap(struct tailor_proxy *proxy)
 
 	if (proxy->options.servers < 2)
 		return -ENODEV;
+	if (__atomic_load_n(&proxy->mode, __ATOMIC_RELAXED) == TAILOR_PROXY_BALANCED)
+		return -EOPNOTSUPP;
 	while (!__atomic_compare_exchange_n(&proxy->shared.active, &active, (active + 1) % proxy->options.servers, 0, __ATOMIC_RELAXED,
 	                                    __ATOMIC_RELAXED))
 		;
@@ -322,6 +331,7 @@ void tailor_proxy_status(const struct tailor_proxy *proxy, struct tailor_proxy_s
 {
 	memset(ret_status, 0, sizeof(*ret_status));
 	ret_status->servers = proxy->options.servers;
+	ret_status->mode = __atomic_load_n(&proxy->mode, __ATOMIC_RELAXED);
 	ret_status->active = __atomic_load_n(&proxy->shared.active, __ATOMIC_RELAXED);
 	ret_status->clients = __atomic_load_n(&proxy->shared.clients, __ATOMIC_RELAXED);
 	ret_status->queued = queue_waiting(proxy->shared.queue);

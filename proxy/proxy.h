@@ -181,7 +181,8 @@ struct tailor_proxy_server_status {
 	uint64_t connects;
 	uint64_t connect_failures;
 	uint64_t pauses;       /* pause starts seen */
-	uint64_t moved_away;   /* requests moved to the other server when this one paused */
+	uint64_t moved_away;   /* requests moved to another server when this one paused */
+	uint64_t moved_here;   /* requests moved to this one then: its extra load */
 	uint32_t in_flight;
 	uint32_t connections;
 	uint8_t agent;         /* a JVM is attached */
@@ -226,7 +227,8 @@ struct tailor_proxy_status {
 	uint32_t tunnels_open;
 	uint32_t clients;     /* connections now */
 	uint32_t queued;      /* requests that wait for a place at a server now */
-	unsigned int active;  /* index of the active server */
+	enum tailor_proxy_mode mode;
+	unsigned int active;  /* index of the active server; without a meaning when balanced */
 	unsigned int servers;
 	struct tailor_proxy_server_status server[TAILOR_PROXY_SERVERS_MAX];
 };
@@ -258,7 +260,7 @@ void tailor_proxy_set(struct tailor_proxy_options *options, const struct tailor_
 /* Waits until every worker has taken them; requests under way keep the deadlines that they have. One thread at a time. */
 void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_settings *settings);
 
-/* Makes the next server active by hand. Returns 0, -ENODEV when there is only one. Any thread. */
+/* Makes the next server active by hand. Returns 0, -ENODEV when there is only one, -EOPNOTSUPP where all are (balanced). Any thread. */
 int tailor_proxy_swap(struct tailor_proxy *proxy);
 
 #endif /* TAILOR_PROXY_PROXY_H */

@@ -101,6 +101,23 @@ static bool take(struct queue *queue, unsigned int server)
 	return false;
 }
 
+/*
+ * A place at a server for who waits longest. Returns the server; -1 when none could be asked, -EAGAIN when there is no place. One that
+ * is not the active one gets none before it is, but of a group any will do.
+ */
+static int take_somewhere(struct worker *worker, struct queue *queue)
+{
+	int server = server_choose(worker);
+
+	if (server < 0 || take(queue, (unsigned int)server))
+		return server;
+	for (unsigned int i = 0; worker->options->mode == TAILOR_PROXY_BALANCED && i < worker->options->servers; i++) {
+		if (server_may_serve(worker, (int)i) && take(queue, i))
+			return (int)i;
+	}
+	return -EAGAIN;
+}
+
 /* Hands places to those that wait longest, as long as there are any. */
 static void hand_out(struct worker *worker, struct queue *queue)
 {
@@ -111,9 +128,9 @@ static void hand_out(struct worker *worker, struct queue *queue)
 	while (queue->waiting.first != NONE) {
 		uint32_t index = queue->waiting.first;
 		struct node *node = &queue->node[index];
-		int server = server_choose(worker);
+		int server = take_somewhere(worker, queue);
 
-		if (server >= 0 && !take(queue, (unsigned int)server))
+		if (server == -EAGAIN)
 			break;
 		unlink_node(queue, &queue->waiting, index);
 		__atomic_fetch_sub(&queue->waiting_count, 1, __ATOMIC_SEQ_CST);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/server.h"
 
+#include <string.h>
+
 #define BACK_OFF_MIN_NS (100 * TAILOR_NS_PER_MS)
 #define BACK_OFF_MAX_NS (2 * TAILOR_NS_PER_S)
 
@@ -11,26 +13,38 @@ bool server_is_paused(const struct worker *worker, unsigned int server)
 	return page && TAILOR_JVM_STATE_OF(__atomic_load_n(&page->state, __ATOMIC_ACQUIRE)) == TAILOR_JVM_COLLECTING;
 }
 
-bool server_is_down(const struct worker *worker, unsigned int server)
+static bool is_after_now(uint64_t time_ns)
 {
-	uint64_t until_ns = __atomic_load_n(&worker->shared->server[server].down_until_ns, __ATOMIC_RELAXED);
-
-	return until_ns != 0 && until_ns > tailor_clock_ns();
+	return time_ns != 0 && time_ns > tailor_clock_ns();
 }
 
-void server_mark_down(struct worker *worker, unsigned int server)
+/* It was down, and somebody finds out whether it still is. */
+static bool is_tried(const struct worker *worker, unsigned int server)
+{
+	const struct shared_server *shared = &worker->shared->server[server];
+
+	return __atomic_load_n(&shared->tried, __ATOMIC_RELAXED) && is_after_now(__atomic_load_n(&shared->down_until_ns, __ATOMIC_RELAXED));
+}
+
+bool server_is_down(const struct worker *worker, unsigned int server)
+{
+	const struct shared_server *shared = &worker->shared->server[server];
+
+	return is_after_now(__atomic_load_n(&shared->down_until_ns, __ATOMIC_RELAXED)) && !__atomic_load_n(&shared->tried, __ATOMIC_RELAXED);
+}
+
+void server_connecting(struct worker *worker, unsigned int server)
 {
 	struct shared_server *shared = &worker->shared->server[server];
-	uint64_t back_off_ns = __atomic_load_n(&shared->back_off_ns, __ATOMIC_RELAXED);
+	uint64_t until_ns = __atomic_load_n(&shared->down_until_ns, __ATOMIC_RELAXED);
 
-	/* One failure of many at once is enough to double it. */
-	if (server_is_down(worker, server))
+	if (until_ns == 0 || is_after_now(until_ns))
 		return;
-	back_off_ns = back_off_ns == 0 ? BACK_OFF_MIN_NS : back_off_ns * 2;
-	if (back_off_ns > BACK_OFF_MAX_NS)
-		back_off_ns = BACK_OFF_MAX_NS;
-	__atomic_store_n(&shared->back_off_ns, back_off_ns, __ATOMIC_RELAXED);
-	__atomic_store_n(&shared->down_until_ns, tailor_clock_ns() + back_off_ns, __ATOMIC_RELAXED);
+	/* Whoever comes now had better ask another one until this connection has told more. */
+	if (__atomic_compare_exchange_n(&shared->down_until_ns, &until_ns,
+	                                tailor_clock_ns() + worker->options->connect_timeout_ns + BACK_OFF_MIN_NS, 0, __ATOMIC_RELAXED,
+	                                __ATOMIC_RELAXED))
+		__atomic_store_n(&shared->tried, true, __ATOMIC_RELAXED);
 }
 
 void server_mark_up(struct worker *worker, unsigned int server)
@@ -39,6 +53,7 @@ void server_mark_up(struct worker *worker, unsigned int server)
 
 	if (__atomic_load_n(&shared->back_off_ns, __ATOMIC_RELAXED) == 0)
 		return;
+	__atomic_store_n(&shared->tried, false, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->back_off_ns, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&shared->down_until_ns, 0, __ATOMIC_RELAXED);
 }
@@ -64,6 +79,7 @@ bool server_may_serve(const struct worker *worker, int server)
 enum rank {
 	RANK_RUNS,
 	RANK_STOPPED,
+	RANK_TRIED,
 	RANK_REACHABLE, /* down, but with a connection that stands */
 	RANK_DOWN,
 	RANKS,
@@ -71,22 +87,46 @@ enum rank {
 
 static enum rank rank(const struct worker *worker, unsigned int server)
 {
+	if (is_tried(worker, server))
+		return RANK_TRIED;
 	if (server_is_down(worker, server))
 		return is_reachable(worker, server) ? RANK_REACHABLE : RANK_DOWN;
 	return server_may_serve(worker, (int)server) ? RANK_RUNS : RANK_STOPPED;
 }
 
-/* The first one of the best rank, in order from `first` on, but for `without`; -1 where there is none. */
-static int best(const struct worker *worker, unsigned int first, int without, enum rank worst)
+/* Requests at each server, of all workers. Each has a line of its own for that: reading them all costs little, writing one nothing. */
+static void sum_loads(const struct worker *worker, uint32_t loads[TAILOR_PROXY_SERVERS_MAX])
 {
+	memset(loads, 0, TAILOR_PROXY_SERVERS_MAX * sizeof(*loads));
+	for (unsigned int i = 0; i < worker->options->workers; i++) {
+		for (unsigned int j = 0; j < worker->options->servers; j++)
+			loads[j] += __atomic_load_n(&worker->shared->load[i].server[j], __ATOMIC_RELAXED);
+	}
+}
+
+/* What decides between servers of the same rank before their order. */
+enum preference {
+	BY_ORDER,
+	BY_LOAD,
+	BY_LOAD_AND_CONNECTION, /* of the same load, one to which a connection stands: it has the request sooner */
+};
+
+/* The best but for `without`, up to `worst`, or -1: of several the preferred one, of several of those the first in order from `first` on. */
+static int best(const struct worker *worker, unsigned int first, int without, enum rank worst, enum preference preference)
+{
+	uint32_t loads[TAILOR_PROXY_SERVERS_MAX] = {0};
 	enum rank found = RANKS;
 	int server = -1;
 
-	for (unsigned int i = 0; i < worker->options->servers && found != RANK_RUNS; i++) {
+	if (preference != BY_ORDER)
+		sum_loads(worker, loads);
+	for (unsigned int i = 0; i < worker->options->servers && preference == BY_LOAD_AND_CONNECTION; i++)
+		loads[i] = 2 * loads[i] + !worker->server[i].idle;
+	for (unsigned int i = 0; i < worker->options->servers && (preference != BY_ORDER || found != RANK_RUNS); i++) {
 		unsigned int index = (first + i) % worker->options->servers;
 		enum rank this = (int)index == without ? RANKS : rank(worker, index);
 
-		if (this > worst || this >= found)
+		if (this > worst || this > found || (this == found && loads[index] >= loads[server]))
 			continue;
 		found = this;
 		server = (int)index;
@@ -96,15 +136,40 @@ static int best(const struct worker *worker, unsigned int first, int without, en
 
 int server_choose(const struct worker *worker)
 {
-	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE);
+	/* Of those with nothing in flight another one each time: not only one of them is to be warm. */
+	if (worker->options->mode == TAILOR_PROXY_BALANCED)
+		return best(worker, (unsigned int)(worker->counters.requests % worker->options->servers), -1, RANK_REACHABLE, BY_LOAD);
+	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, BY_ORDER);
 }
 
 int server_next(const struct worker *worker, unsigned int server)
 {
-	return best(worker, server + 1, (int)server, RANK_RUNS);
+	return best(worker, server + 1, (int)server, RANK_RUNS, BY_ORDER);
 }
 
 int server_other(const struct worker *worker, unsigned int server)
 {
-	return best(worker, server + 1, (int)server, RANK_DOWN);
+	return best(worker, server + 1, (int)server, RANK_DOWN, BY_LOAD_AND_CONNECTION);
+}
+
+void server_mark_down(struct worker *worker, unsigned int server)
+{
+	struct shared *shared = worker->shared;
+	struct shared_server *down = &shared->server[server];
+	uint64_t back_off_ns = __atomic_load_n(&down->back_off_ns, __ATOMIC_RELAXED);
+	int next;
+
+	/* One failure of many at once is enough to double it. */
+	if (server_is_down(worker, server))
+		return;
+	__atomic_store_n(&down->tried, false, __ATOMIC_RELAXED);
+	back_off_ns = back_off_ns == 0 ? BACK_OFF_MIN_NS : back_off_ns * 2;
+	if (back_off_ns > BACK_OFF_MAX_NS)
+		back_off_ns = BACK_OFF_MAX_NS;
+	__atomic_store_n(&down->back_off_ns, back_off_ns, __ATOMIC_RELAXED);
+	__atomic_store_n(&down->down_until_ns, tailor_clock_ns() + back_off_ns, __ATOMIC_RELAXED);
+	/* Another one takes over and stays the active one: this one would be asked again each time that it may be back. */
+	next = worker->options->mode == TAILOR_PROXY_ACTIVE_BACKUP ? server_next(worker, server) : -1;
+	if (next >= 0)
+		__atomic_compare_exchange_n(&shared->active, &server, (unsigned int)next, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }

@@ -9,7 +9,7 @@
 bool server_is_paused(const struct worker *worker, unsigned int server);
 /* It did not take connections lately. */
 bool server_is_down(const struct worker *worker, unsigned int server);
-/* Connecting failed: not tried again for 100 ms, doubling to 2 s. */
+/* Connecting failed: not tried again for 100 ms, doubling to 2 s; another one becomes the active one. */
 void server_mark_down(struct worker *worker, unsigned int server);
 void server_mark_up(struct worker *worker, unsigned int server);
 
@@ -18,16 +18,19 @@ bool server_avoids_stops(const struct worker *worker);
 /* It is neither down nor, where that matters, stopped. False for -1. */
 bool server_may_serve(const struct worker *worker, int server);
 
-/* The server for a new request, or -1 when all are down and there is no idle connection to any. */
+/* The server for a new request, as options->mode says, or -1 when all are down and there is no idle connection to any. */
 int server_choose(const struct worker *worker);
 
-/* The one that takes over from `server` as the active one; -1 when no other may serve. */
+/* The one that takes over from `server` as the active one, in the configured order; -1 when no other may serve. */
 int server_next(const struct worker *worker, unsigned int server);
 
 /*
- * The best of the others for a request that is at `server` already: one that may serve if there is one, else one that stands still, else
- * one that is down; -1 only where there is no other.
+ * The best of the others for a request that is at `server` already: the one with the least in flight of those that may serve, else of those
+ * that stand still, else of those that are down; -1 only where there is no other. In either mode.
  */
 int server_other(const struct worker *worker, unsigned int server);
+
+/* A connection to one is begun: if it was down, that is enough to find out whether it still is, and others had better not wait for it. */
+void server_connecting(struct worker *worker, unsigned int server);
 
 #endif /* TAILOR_PROXY_SERVER_H */

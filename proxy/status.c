@@ -18,6 +18,7 @@ static void add_server(struct tailor_proxy_server_status *status, const struct c
 	status->connects += load(&counters->server[server].connects);
 	status->connect_failures += load(&counters->server[server].connect_failures);
 	status->moved_away += load(&counters->server[server].moved_away);
+	status->moved_here += load(&counters->server[server].moved_here);
 	status->in_flight += (uint32_t)load(&counters->server[server].in_flight);
 	status->connections += (uint32_t)load(&counters->server[server].connections);
 	/* Each worker sees every pause: the one that is furthest knows how many there were. */

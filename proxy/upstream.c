@@ -38,6 +38,15 @@ static void list_add(struct upstream **list, struct upstream *upstream)
 	upstream->link = list;
 }
 
+/* One more or one fewer of the worker's requests is at the server. */
+static void change_load(struct worker *worker, unsigned int server, int by)
+{
+	uint32_t *load = &worker->shared->load[worker->index].server[server];
+
+	__atomic_store_n(load, *load + (uint32_t)by, __ATOMIC_RELAXED);
+	count_add(&worker->counters.server[server].in_flight, (uint64_t)(int64_t)by);
+}
+
 static void attach(struct worker *worker, struct upstream *upstream, struct client *client, unsigned int index)
 {
 	upstream->client = client;
@@ -45,7 +54,7 @@ static void attach(struct worker *worker, struct upstream *upstream, struct clie
 	upstream->search = (struct http1_search){0};
 	client->exchange.attempt[index].upstream = upstream;
 	list_add(&worker->server[upstream->server].in_flight, upstream);
-	count(&worker->counters.server[upstream->server].in_flight);
+	change_load(worker, upstream->server, 1);
 }
 
 static void detach(struct worker *worker, struct upstream *upstream)
@@ -54,7 +63,7 @@ static void detach(struct worker *worker, struct upstream *upstream)
 	upstream->client = NULL;
 	/* The tag stays until the next request: the server's write may return only now. */
 	list_remove(upstream);
-	count_add(&worker->counters.server[upstream->server].in_flight, (uint64_t)-1);
+	change_load(worker, upstream->server, -1);
 }
 
 static void close_upstream(struct worker *worker, struct upstream *upstream)
@@ -115,6 +124,7 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	upstream->port = 0;
 	upstream->port_tries = 0;
 	upstream->ended = false;
+	server_connecting(worker, server);
 	count(&worker->counters.server[server].connects);
 	count(&worker->counters.server[server].connections);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->connect_timeout_ns);

@@ -49,7 +49,8 @@ int worker_open(struct worker *worker)
 	/* Which worker a connection comes to is the kernel's choice, so that each may get all. Memory is taken when
 	 * used. */
 	worker->client_slots = options->connections_max + WORKER_BEYOND_MAX + 1;
-	worker->upstream_slots = 2 * worker->client_slots;
+	/* Two at a time for each, and at each server as many as there ever were at once stay for a while. */
+	worker->upstream_slots = (options->servers > 2 ? options->servers : 2) * worker->client_slots;
 	worker->memory_bytes =
 	        worker->client_slots * sizeof(struct client) + worker->upstream_slots * sizeof(struct upstream);
 	worker->memory = mmap(NULL, worker->memory_bytes, PROT_READ | PROT_WRITE,

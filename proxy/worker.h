@@ -10,6 +10,8 @@
  *   attempt.c   its attempts at servers, failover
  *   body.c      its body on the way to servers; replay.c keeps what may be sent again
  *   queue.c     places at the servers, and who waits for one
+ *   server.c    which server gets a request
+ *   route.c     which requests may be sent twice, budget.c how many of them are
  *   timeouts.c  how long anything may take
  *   tunnel.c    what follows a change of protocol
  *   upstream.c  connections to servers and their pool
@@ -248,19 +250,40 @@ struct told {
 struct addresses;
 struct queue;
 
+/* See budget.h. */
+struct budget {
+	int64_t left; /* atomic */
+	/* Whose who has set busy. */
+	uint64_t at_ns, requests;
+	bool busy; /* atomic */
+};
+
+struct worker;
+
 /* What all workers see. */
 struct shared_server {
+	struct budget budget;
 	uint64_t down_until_ns; /* atomic; 0: up */
 	uint64_t back_off_ns;   /* atomic */
+	bool tried;             /* atomic: by a connection, while it is believed to be down */
 };
+
+/* Requests at each server now, of one worker, which alone writes it. */
+struct shared_load {
+	_Alignas(64) uint32_t server[TAILOR_PROXY_SERVERS_MAX]; /* atomic */
+};
+_Static_assert(sizeof(struct shared_load) == 64, "a line each");
 
 struct shared {
 	unsigned int active;  /* atomic */
 	unsigned int clients; /* atomic */
 	uint64_t replay_bytes; /* atomic; reserved */
+	struct budget budget;
+	const struct worker *workers; /* all of them; for their counters */
 	struct addresses *addresses; /* NULL: no limit */
 	struct queue *queue;         /* NULL: no limit */
 	struct shared_server server[TAILOR_PROXY_SERVERS_MAX];
+	struct shared_load load[TAILOR_PROXY_WORKERS_MAX];
 };
 
 struct server {
@@ -284,7 +307,7 @@ struct counters {
 	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions, stopped;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	struct {
-		uint64_t requests, responses, connects, connect_failures, pauses, moved_away;
+		uint64_t requests, responses, connects, connect_failures, pauses, moved_away, moved_here;
 		uint64_t in_flight, connections, agent, paused;
 	} server[TAILOR_PROXY_SERVERS_MAX];
 };

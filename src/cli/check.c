@@ -44,6 +44,9 @@ int tailor_command_check(int argc, char **argv)
 	if (cli_config_load(arguments.config, &config) != 0)
 		return TAILOR_EXIT_USAGE;
 	printf("%s: good (%zu %s, clients come to %s)\n", arguments.config, config.servers,
-	       config.servers == 1 ? "server, no backup" : "servers", tailor_address_format(address, &config.listen));
+	       config.servers == 1                      ? "server, no backup"
+	       : config.mode == TAILOR_CONFIG_BALANCED ? "servers, balanced"
+	                                                : "servers, the first is active",
+	       tailor_address_format(address, &config.listen));
 	return TAILOR_EXIT_DONE;
 }

@@ -21,10 +21,10 @@
 /* Listeners, rings, BPF programs and maps, the agents' wakers, the store. */
 #define OTHER_FILES 200
 
-/* A client takes an open file, and one more at the server: takes as many as are allowed, and says when that is too few. */
+/* A client takes an open file, and its requests one more at each server they come to: takes as many as are allowed, and says when that is too few. */
 static void raise_file_limit(const struct tailor_config *config)
 {
-	rlim_t wanted = 2 * (rlim_t)config->connections_max + OTHER_FILES;
+	rlim_t wanted = (1 + (rlim_t)config->servers) * (rlim_t)config->connections_max + OTHER_FILES;
 	struct rlimit limit;
 
 	if (getrlimit(RLIMIT_NOFILE, &limit) != 0)

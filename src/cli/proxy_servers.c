@@ -202,7 +202,7 @@ void proxy_servers_refresh(struct proxy_run *run)
 		struct proxy_server *server = &run->server[i];
 		/* An agent may wait for just this server, whose listener has passed to its process. */
 		uint64_t again_ns = run->unmatched_count && !server->jvm ? LOOK_SOON_NS : LOOK_AGAIN_NS;
-		pid_t pid = 0;
+		pid_t pid = server->pid;
 		int error;
 
 		if (server->pid && is_alive(server) && now_ns - server->looked_ns < again_ns)

@@ -43,6 +43,11 @@ static void take_snapshot(struct proxy_run *run, struct snapshot *snapshot)
 	pthread_mutex_unlock(&run->lock);
 }
 
+static bool is_balanced(const struct snapshot *snapshot)
+{
+	return snapshot->proxy.mode == TAILOR_PROXY_BALANCED;
+}
+
 static double to_ms(uint64_t ns)
 {
 	return (double)ns / TAILOR_NS_PER_MS;
@@ -57,7 +62,7 @@ static json_t *servers_json(const struct proxy_run *run, const struct snapshot *
 		char address[TAILOR_ADDRESS_TEXT_BYTES];
 
 		json_array_append_new(
-			servers, json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "name",
+			servers, json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "name",
 		                           run->config.server[i].name, "address",
 		                           tailor_address_format(address, &run->config.server[i].address), "state",
 		                           status->paused ? "paused" : "running", "agent", status->agent, "pid",
@@ -65,7 +70,8 @@ static json_t *servers_json(const struct proxy_run *run, const struct snapshot *
 		                           (json_int_t)status->responses, "in_flight", (int)status->in_flight, "connections",
 		                           (int)status->connections, "connects", (json_int_t)status->connects, "connect_failures",
 		                           (json_int_t)status->connect_failures, "pauses_seen", (json_int_t)status->pauses,
-		                           "moved_away", (json_int_t)status->moved_away, "pauses",
+		                           "moved_away", (json_int_t)status->moved_away, "moved_here",
+		                           (json_int_t)status->moved_here, "pauses",
 		                           (json_int_t)snapshot->server[i].pauses, "pause_ms_total",
 		                           to_ms(snapshot->server[i].pause_ns_total), "pause_ms_max",
 		                           to_ms(snapshot->server[i].pause_ns_max)));
@@ -139,6 +145,9 @@ static char *status_json(struct proxy_run *run)
 		return NULL;
 	json_object_set_new(json_object_get(status, "timelines"), "unjudged", json_integer((json_int_t)snapshot.observer.unjudged));
 	json_object_set_new(status, "losses", losses_json(run));
+	json_object_set_new(status, "mode", json_string(is_balanced(&snapshot) ? "balanced" : "active-backup"));
+	if (is_balanced(&snapshot))
+		json_object_set_new(status, "active", json_null());
 	text = json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 	json_decref(status);
 	return text;
@@ -160,8 +169,10 @@ static void server_metrics(FILE *out, const struct proxy_run *run, const struct 
 		{"server_connect_failures_total", "Connections that could not be made.",
 		 offsetof(struct tailor_proxy_server_status, connect_failures)},
 		{"server_pauses_total", "Pauses of the server's JVM that the proxy saw begin.", offsetof(struct tailor_proxy_server_status, pauses)},
-		{"server_moved_away_total", "Requests moved to the other server when this one paused.",
+		{"server_moved_away_total", "Requests moved to another server when this one paused.",
 		 offsetof(struct tailor_proxy_server_status, moved_away)},
+		{"server_moved_here_total", "Requests that another server was asked for first, which then paused.",
+		 offsetof(struct tailor_proxy_server_status, moved_here)},
 	};
 
 	for (size_t c = 0; c < sizeof(counters) / sizeof(counters[0]); c++) {
@@ -177,9 +188,10 @@ static void server_metrics(FILE *out, const struct proxy_run *run, const struct 
 	for (size_t i = 0; i < run->config.servers; i++)
 		fprintf(out, "tailor_server_pause_seconds_total{server=\"%s\"} %.9f\n", run->config.server[i].name,
 		        (double)snapshot->server[i].pause_ns_total / TAILOR_NS_PER_S);
-	metric(out, "server_active", "gauge", "1 for the server that new requests go to.");
+	metric(out, "server_active", "gauge", "1 for the server that new requests go to; for each of a balanced group.");
 	for (size_t i = 0; i < run->config.servers; i++)
-		fprintf(out, "tailor_server_active{server=\"%s\"} %d\n", run->config.server[i].name, i == snapshot->proxy.active);
+		fprintf(out, "tailor_server_active{server=\"%s\"} %d\n", run->config.server[i].name,
+		        is_balanced(snapshot) || i == snapshot->proxy.active);
 }
 
 static void latency_metrics(FILE *out, const struct proxy_run *run, const struct snapshot *snapshot)
@@ -297,7 +309,9 @@ static void answer_swap(struct proxy_run *run, struct tailor_admin_reply *reply)
 
 	*reply = (struct tailor_admin_reply){.status = error ? 409 : 200,
 	                                     .content_type = PLAIN,
-	                                     .body = strdup(error ? "there is no other server to make active\n" : "done\n")};
+	                                     .body = strdup(error == -ENODEV ? "there is no other server to make active\n"
+	                                                    : error     ? "all servers are active: mode is balanced\n"
+	                                                                : "done\n")};
 }
 
 static void answer_reload(struct proxy_run *run, struct tailor_admin_reply *reply)

@@ -124,11 +124,11 @@ static int process_holds(const char *pid, const char *socket_link)
 	return 0;
 }
 
-/* The process with the lowest id: where a parent has handed its listener to children, that is mostly the parent. */
-static int find_holder(uint64_t inode, pid_t *ret_pid)
+/* The known process, or the one with the lowest id: where a parent has handed its listener to children, that is mostly the parent. */
+static int find_holder(uint64_t inode, pid_t *known)
 {
 	cleanup_closedir DIR *proc = opendir("/proc");
-	char socket_link[64];
+	char socket_link[64], known_text[16];
 	struct dirent *entry;
 	pid_t found = 0;
 	int holds;
@@ -136,6 +136,10 @@ static int find_holder(uint64_t inode, pid_t *ret_pid)
 	if (!proc)
 		return -errno;
 	snprintf(socket_link, sizeof(socket_link), "socket:[%" PRIu64 "]", inode);
+	snprintf(known_text, sizeof(known_text), "%d", (int)*known);
+	/* Mostly it still is, and what all others hold need not be looked at. */
+	if (*known && process_holds(known_text, socket_link) == 1)
+		return 0;
 	while ((entry = readdir(proc))) {
 		pid_t pid = (pid_t)atoi(entry->d_name);
 
@@ -149,7 +153,7 @@ static int find_holder(uint64_t inode, pid_t *ret_pid)
 	}
 	if (!found)
 		return -EACCES; /* somebody listens, in a process that cannot be looked into */
-	*ret_pid = found;
+	*known = found;
 	return 0;
 }
 
@@ -168,7 +172,7 @@ static int check_own_address(const struct tailor_address *address)
 	return bind(fd, (struct sockaddr *)&any_port, address->length) == 0 ? 0 : -ESRCH;
 }
 
-int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid)
+int tailor_process_listening(const struct tailor_address *address, pid_t *pid)
 {
 	uint16_t port = tailor_address_port(address);
 	struct listener best = {.fit = FIT_NONE};
@@ -186,7 +190,7 @@ int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pi
 		error = search_table("/proc/self/net/tcp6", 1, wanted, port, &best);
 	if (error)
 		return error;
-	return best.fit == FIT_NONE ? -ESRCH : find_holder(best.inode, ret_pid);
+	return best.fit == FIT_NONE ? -ESRCH : find_holder(best.inode, pid);
 }
 
 int tailor_process_tids(pid_t pid, void (*found)(void *context, pid_t tid), void *context)

@@ -9,12 +9,13 @@
 
 /*
  * Finds the process that listens on the TCP address (also by a wildcard listener on that port, IPv4 or
- * IPv6) in this network namespace. Returns 0 and *ret_pid; -ESRCH when nobody listens here (a remote
+ * IPv6) in this network namespace. *pid is who did the last time, or 0: as long as it still does, few others are looked at. Returns
+ * 0 and *pid; -ESRCH when nobody listens here (a remote
  * server, or one that is down); -EACCES when a listener exists but its process may not be looked into; another negative errno
  * when it could not be found out (-EMFILE, -ENFILE, -ENOMEM).
  * Walks /proc: milliseconds; not for the data path.
  */
-int tailor_process_listening(const struct tailor_address *address, pid_t *ret_pid);
+int tailor_process_listening(const struct tailor_address *address, pid_t *pid);
 
 /* Calls `found` for every thread of the process. Returns 0 or a negative errno (-ESRCH). */
 int tailor_process_tids(pid_t pid, void (*found)(void *context, pid_t tid), void *context);

@@ -49,13 +49,16 @@ static const char *wanted_instead(const struct file_problem *problem, const char
 			continue;
 		if (table[i].begins[length - 2] == ':')
 			*ret_value = problem->text + length;
-		/* Only two lists have a most. */
+		/* The servers' list is the one that has a least. */
 		if (strncmp(problem->text, "Excessive", 9) == 0 && strcmp(problem->field, "upgrade") == 0)
 			return "has too many items; at most 4";
+		if (strncmp(problem->text, "Excessive", 9) == 0 && strcmp(problem->field, "failover.replay") == 0)
+			return "has too many items; at most 64";
 		if (table[i].says)
 			return table[i].says;
-		return strcmp(problem->field, "failover.on") == 0       ? "is not one of: gc"
-		       : strcmp(problem->field, "failover.replay") == 0 ? "is not one of: GET, HEAD, POST, PUT, DELETE, OPTIONS"
+		return strcmp(problem->field, "failover.on") == 0       ? "is not one of: gc, safepoint, stall, crash"
+		       : strcmp(problem->field, "failover.when") == 0   ? "is not one of: predicted, always, never"
+		       : strcmp(problem->field, "mode") == 0            ? "is not one of: active-backup, balanced"
 		       : strcmp(problem->field, "access_log.format") == 0 ? "is not one of: text, json"
 		                                                        : "is not one of: auto, off, required";
 	}

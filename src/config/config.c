@@ -17,6 +17,7 @@
 #include "base/printable.h"
 #include "base/units.h"
 #include "config/complaint.h"
+#include "config/failover.h"
 #include "config/file.h"
 #include "config/lines.h"
 #include "config/value.h"
@@ -150,6 +151,8 @@ static void take_servers(struct validation *validation, const struct file_config
 	char path[64];
 
 	config->servers = file->servers_count;
+	if (file->mode)
+		config->mode = (enum tailor_config_mode)*file->mode;
 	for (unsigned int i = 0; i < file->servers_count; i++) {
 		struct tailor_config_server *server = &config->server[i];
 
@@ -177,12 +180,8 @@ static void take_servers(struct validation *validation, const struct file_config
 
 static void take_optional_sections(struct validation *validation, const struct file_config *file, struct tailor_config *config)
 {
-	if (file->failover) {
-		if (file->failover->on)
-			config->failover_on = *file->failover->on;
-		if (file->failover->replay)
-			config->route[0].methods = *file->failover->replay;
-	}
+	if (file->failover)
+		take_failover(validation, file->failover, config);
 	if (file->timelines) {
 		take_path(validation, "timelines.path", file->timelines->path, sizeof(config->timelines_path), config->timelines_path);
 		take_size(validation, "timelines.max_size", file->timelines->max_size, 1 << 20, UINT64_C(256) << 30,
@@ -343,7 +342,8 @@ static void set_defaults(struct tailor_config *config)
 	config->nice = -10;
 	config->slow_threshold_ns = 5 * TAILOR_NS_PER_MS;
 	config->baseline_one_in = 1000;
-	config->failover_on = 1u << TAILOR_STOP_GC;
+	config->failover_on = 1u << TAILOR_STOP_GC | 1u << TAILOR_STOP_SAFEPOINT | 1u << TAILOR_STOP_STALL | 1u << TAILOR_STOP_SIGNAL |
+	                      1u << TAILOR_STOP_GONE;
 	config->route[0].methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	config->routes = 1;
 	config->replay_part = 0.1;

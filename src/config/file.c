@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "config/config.h"
-#include "http1/http1.h"
 
 /* Text longer than any value may sensibly be; values are judged by their own rules afterwards. */
 #define TEXT_MAX 5000
@@ -18,11 +17,23 @@
 #define REQUIRED_TEXT(name, structure) CYAML_FIELD_STRING_PTR(#name, CYAML_FLAG_POINTER, structure, name, 0, TEXT_MAX)
 #define SECTION(name) CYAML_FIELD_MAPPING_PTR(#name, OPTIONAL, struct file_config, name, name##_fields)
 
-static const cyaml_strval_t failover_causes[] = {{"gc", 1 << TAILOR_STOP_GC}};
+static const cyaml_strval_t failover_causes[] = {
+	{"gc", 1 << TAILOR_STOP_GC},
+	{"safepoint", 1 << TAILOR_STOP_SAFEPOINT},
+	/* A process that was stopped by a signal is one that stands still. */
+	{"stall", 1 << TAILOR_STOP_STALL | 1 << TAILOR_STOP_SIGNAL},
+	{"crash", 1 << TAILOR_STOP_GONE},
+};
 
-static const cyaml_strval_t replay_methods[] = {
-	{"GET", 1 << HTTP1_GET}, {"HEAD", 1 << HTTP1_HEAD},     {"POST", 1 << HTTP1_POST},
-	{"PUT", 1 << HTTP1_PUT}, {"DELETE", 1 << HTTP1_DELETE}, {"OPTIONS", 1 << HTTP1_OPTIONS},
+static const cyaml_strval_t modes[] = {
+	{"active-backup", TAILOR_CONFIG_ACTIVE_BACKUP},
+	{"balanced", TAILOR_CONFIG_BALANCED},
+};
+
+static const cyaml_strval_t replay_whens[] = {
+	{"predicted", TAILOR_CONFIG_REPLAY_PREDICTED},
+	{"always", TAILOR_CONFIG_REPLAY_ALWAYS},
+	{"never", TAILOR_CONFIG_REPLAY_NEVER},
 };
 
 static const cyaml_strval_t trace_modes[] = {
@@ -52,11 +63,24 @@ static const cyaml_schema_field_t slow_fields[] = {
 	CYAML_FIELD_END,
 };
 
+static const cyaml_schema_value_t text_value = {
+	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, TEXT_MAX),
+};
+
+static const cyaml_schema_field_t budget_fields[] = {
+	TEXT(fraction, struct file_budget),
+	TEXT(floor, struct file_budget),
+	CYAML_FIELD_END,
+};
+
 static const cyaml_schema_field_t failover_fields[] = {
 	CYAML_FIELD_FLAGS_PTR("on", OPTIONAL | CYAML_FLAG_STRICT, struct file_failover, on, failover_causes,
                               CYAML_ARRAY_LEN(failover_causes)),
-	CYAML_FIELD_FLAGS_PTR("replay", OPTIONAL | CYAML_FLAG_STRICT, struct file_failover, replay, replay_methods,
-                              CYAML_ARRAY_LEN(replay_methods)),
+	CYAML_FIELD_SEQUENCE("replay", OPTIONAL, struct file_failover, replay, &text_value, 0, FILE_REPLAYS_MAX),
+	CYAML_FIELD_ENUM_PTR("when", OPTIONAL | CYAML_FLAG_STRICT, struct file_failover, when, replay_whens,
+                             CYAML_ARRAY_LEN(replay_whens)),
+	CYAML_FIELD_MAPPING_PTR("budget", OPTIONAL, struct file_failover, budget, budget_fields),
+	TEXT(switch_after, struct file_failover),
 	CYAML_FIELD_END,
 };
 
@@ -124,10 +148,6 @@ static const cyaml_schema_field_t forwarded_fields[] = {
 	CYAML_FIELD_END,
 };
 
-static const cyaml_schema_value_t upgrade_value = {
-	CYAML_VALUE_STRING(CYAML_FLAG_POINTER, char, 0, TEXT_MAX),
-};
-
 static const cyaml_schema_field_t trace_fields[] = {
 	CYAML_FIELD_ENUM_PTR("kernel", OPTIONAL | CYAML_FLAG_STRICT, struct file_trace, kernel, trace_modes,
                              CYAML_ARRAY_LEN(trace_modes)),
@@ -140,6 +160,7 @@ static const cyaml_schema_field_t config_fields[] = {
 	REQUIRED_TEXT(listen, struct file_config),
 	CYAML_FIELD_SEQUENCE("servers", CYAML_FLAG_POINTER, struct file_config, servers, &server_value, 1,
                              TAILOR_CONFIG_SERVERS_MAX),
+	CYAML_FIELD_ENUM_PTR("mode", OPTIONAL | CYAML_FLAG_STRICT, struct file_config, mode, modes, CYAML_ARRAY_LEN(modes)),
 	TEXT(user, struct file_config),
 	TEXT(workers, struct file_config),
 	SECTION(slow),
@@ -152,7 +173,7 @@ static const cyaml_schema_field_t config_fields[] = {
 	SECTION(timeouts),
 	SECTION(limits),
 	SECTION(forwarded),
-	CYAML_FIELD_SEQUENCE("upgrade", OPTIONAL, struct file_config, upgrade, &upgrade_value, 0, TAILOR_CONFIG_UPGRADES_MAX),
+	CYAML_FIELD_SEQUENCE("upgrade", OPTIONAL, struct file_config, upgrade, &text_value, 0, TAILOR_CONFIG_UPGRADES_MAX),
 	SECTION(trace),
 	CYAML_FIELD_END,
 };

@@ -8,6 +8,9 @@
 
 #include <stdint.h>
 
+/* More than there can be routes: several methods may be one. */
+#define FILE_REPLAYS_MAX 64
+
 struct file_server {
 	char *name;
 	char *address;
@@ -18,9 +21,18 @@ struct file_slow {
 	char *baseline_one_in;
 };
 
+struct file_budget {
+	char *fraction;
+	char *floor;
+};
+
 struct file_failover {
-	uint32_t *on;     /* bits 1 << enum tailor_stop_kind */
-	uint32_t *replay; /* bits 1 << enum http1_method */
+	uint32_t *on;  /* bits 1 << enum tailor_stop_kind */
+	char **replay; /* a method, or a method and a path */
+	unsigned int replay_count;
+	int *when; /* enum tailor_config_replay_when */
+	struct file_budget *budget;
+	char *switch_after;
 };
 
 struct file_timelines {
@@ -88,6 +100,7 @@ struct file_config {
 	char *listen;
 	struct file_server *servers;
 	unsigned int servers_count;
+	int *mode; /* enum tailor_config_mode */
 	char *user;
 	char *workers; /* a number or "auto" */
 	struct file_slow *slow;

@@ -208,6 +208,13 @@ unsigned int config_lines_of(const struct config_lines *lines, const char *path)
 	return line;
 }
 
+int config_lines_has(const struct config_lines *lines, const char *path)
+{
+	unsigned int line;
+
+	return node_of(lines, path, &line) != NULL;
+}
+
 const char *config_lines_text(const struct config_lines *lines, const char *path)
 {
 	unsigned int line;

@@ -33,4 +33,7 @@ unsigned int config_lines_of_key(const struct config_lines *lines, const char *k
 /* A key that stands twice in one mapping: returns its name (as long as lines live) and *ret_line of the second, or NULL. */
 const char *config_lines_duplicate(const struct config_lines *lines, unsigned int *ret_line);
 
+/* Whether there is something at a path: libcyaml does not tell an empty list from none. */
+int config_lines_has(const struct config_lines *lines, const char *path);
+
 #endif /* TAILOR_CONFIG_LINES_H */

@@ -2,6 +2,7 @@
 #include "config/value.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/un.h>
 
@@ -54,6 +55,25 @@ void take_number(struct validation *validation, const char *path, const char *te
 		complain(validation, path, "%s: \"%s\" is not a whole number from %u to %u", path, text, min, max);
 	else
 		*value = (uint32_t)number;
+}
+
+void take_part(struct validation *validation, const char *path, const char *text, double *value)
+{
+	size_t digits, decimals = 0;
+	double percent;
+
+	if (!text)
+		return;
+	digits = strspn(text, "0123456789");
+	if (text[digits] == '.')
+		decimals = strspn(text + digits + 1, "0123456789");
+	percent = strtod(text, NULL);
+	if (!digits || (text[digits] == '.' && !decimals) || strcmp(text + digits + (decimals ? decimals + 1 : 0), "%") != 0)
+		complain(validation, path, "%s: \"%s\" is not a percentage; write a number with its sign, like 10%%", path, text);
+	else if (percent > 100)
+		complain(validation, path, "%s: \"%s\" is too much; at most 100%%", path, text);
+	else
+		*value = percent / 100;
 }
 
 void take_flag(struct validation *validation, const char *path, const char *text, bool *value)

@@ -29,6 +29,9 @@ void take_size(struct validation *validation, const char *path, const char *text
 /* A whole number from min to max. */
 void take_number(struct validation *validation, const char *path, const char *text, uint32_t min, uint32_t max, uint32_t *value);
 
+/* A percentage, "10%" or "2.5%", as a part from 0 to 1. */
+void take_part(struct validation *validation, const char *path, const char *text, double *value);
+
 /* `true` or `false`. */
 void take_flag(struct validation *validation, const char *path, const char *text, bool *value);
 

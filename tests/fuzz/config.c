@@ -41,6 +41,13 @@ static void check_accepted(const struct tailor_config *config)
 	require(config->connect_timeout_ns > 0 && config->response_timeout_ns > 0 && config->idle_timeout_ns > 0);
 	require(config->head_timeout_ns > 0 && config->body_timeout_ns > 0 && config->keep_alive_timeout_ns > 0);
 	require(config->queue_timeout_ns > 0 && (config->queue_max == 0 || config->in_flight_max > 0));
+	require(config->mode <= TAILOR_CONFIG_BALANCED && config->replay_when <= TAILOR_CONFIG_REPLAY_NEVER);
+	require(config->failover_on < 1u << TAILOR_STOP_KINDS && config->routes <= TAILOR_CONFIG_ROUTES_MAX);
+	for (size_t i = 0; i < config->routes; i++) {
+		require(config->route[i].methods && memchr(config->route[i].path, '\0', TAILOR_CONFIG_ROUTE_BYTES));
+		require(!config->route[i].path[0] || config->route[i].path[0] == '/');
+	}
+	require(config->replay_part >= 0 && config->replay_part <= 1);
 	require(config->fields_max >= 1 && config->fields_max <= HTTP1_FIELDS_MAX);
 	require(config->replay_bytes <= config->replay_bytes_total);
 	require(memchr(config->via, '\0', sizeof(config->via)) && config->upgrades <= TAILOR_CONFIG_UPGRADES_MAX);

@@ -56,6 +56,13 @@ class Check(unittest.TestCase):
         self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertIn("good", result.stdout)
 
+    def test_it_says_how_the_servers_share(self):
+        servers = "".join(f"  - {{name: {name}, address: 127.0.0.1:{port}}}\n" for port, name in enumerate("abc", 9201))
+        for more, says in (("", "3 servers, the first is active, "), ("mode: balanced\n", "3 servers, balanced, ")):
+            result, _ = self.check(f"listen: 127.0.0.1:0\nservers:\n{servers}{more}")
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertIn(says, result.stdout)
+
     def test_each_problem_is_a_line_with_file_and_line_number(self):
         result, name = self.check("listen: 127.0.0.1:0\nservers: [{name: a, address: '127.0.0.1:1'}]\nworkers: 99\nslow: {threshold: 5}\n")
         self.assertEqual(result.returncode, 2)

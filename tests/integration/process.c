@@ -17,23 +17,13 @@
 
 #include "collect/process.h"
 
-/* Listens in a child of its own, so that the pid is not this process's; returns the child and the port. */
-static pid_t listen_in_child(const char *at, uint16_t port, uint16_t *ret_port)
+/* A child that has all that this process has open. */
+static pid_t copy_of_this(void)
 {
-	struct tailor_address address;
 	int sync[2];
 	char byte;
 	pid_t pid;
-	int fd;
 
-	assert_int_equal(tailor_address_parse(at, &address), 0);
-	((struct sockaddr_in *)&address.storage)->sin_port = htons(port); /* at the same place as sin6_port */
-	fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&address.storage, address.length), 0);
-	assert_int_equal(listen(fd, 1), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&address.storage, &address.length), 0);
-	*ret_port = tailor_address_port(&address);
 	assert_int_equal(pipe(sync), 0);
 	pid = fork();
 	assert_true(pid >= 0);
@@ -48,6 +38,31 @@ static pid_t listen_in_child(const char *at, uint16_t port, uint16_t *ret_port)
 	close(sync[1]);
 	assert_int_equal(read(sync[0], &byte, 1), 1);
 	close(sync[0]);
+	return pid;
+}
+
+static int open_listener(const char *at, uint16_t port, uint16_t *ret_port)
+{
+	struct tailor_address address;
+	int fd;
+
+	assert_int_equal(tailor_address_parse(at, &address), 0);
+	((struct sockaddr_in *)&address.storage)->sin_port = htons(port); /* at the same place as sin6_port */
+	fd = socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_true(fd >= 0);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address.storage, address.length), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&address.storage, &address.length), 0);
+	*ret_port = tailor_address_port(&address);
+	return fd;
+}
+
+/* Listens in a child of its own, so that the pid is not this process's; returns the child and the port. */
+static pid_t listen_in_child(const char *at, uint16_t port, uint16_t *ret_port)
+{
+	int fd = open_listener(at, port, ret_port);
+	pid_t pid = copy_of_this();
+
 	close(fd);
 	return pid;
 }
@@ -58,14 +73,19 @@ static void end(pid_t pid)
 	waitpid(pid, NULL, 0);
 }
 
-static int look_up(const char *text, uint16_t port, pid_t *ret_pid)
+static int look_again(const char *text, uint16_t port, pid_t *pid)
 {
 	struct tailor_address address;
 
-	*ret_pid = 0;
 	assert_int_equal(tailor_address_parse(text, &address), 0);
 	((struct sockaddr_in *)&address.storage)->sin_port = htons(port);
-	return tailor_process_listening(&address, ret_pid);
+	return tailor_process_listening(&address, pid);
+}
+
+static int look_up(const char *text, uint16_t port, pid_t *ret_pid)
+{
+	*ret_pid = 0;
+	return look_again(text, port, ret_pid);
 }
 
 static void the_process_behind_a_listener_is_found_whatever_it_is_bound_to(void **state)
@@ -121,6 +141,34 @@ static void the_listener_that_fits_best_is_the_one_that_gets_the_connection(void
 	assert_int_equal(found, wildcard);
 	end(exact);
 	end(wildcard);
+}
+
+static void who_is_known_to_listen_is_found_as_long_as_it_does(void **state)
+{
+	uint16_t port;
+	int fd = open_listener("127.0.0.1:0", 0, &port);
+	pid_t first = copy_of_this(), second = copy_of_this(), pid;
+
+	(void)state;
+	close(fd);
+	assert_int_equal(look_up("127.0.0.1:0", port, &pid), 0);
+	assert_int_equal(pid, first < second ? first : second);
+	pid = first;
+	assert_int_equal(look_again("127.0.0.1:0", port, &pid), 0);
+	assert_int_equal(pid, first);
+	pid = second;
+	assert_int_equal(look_again("127.0.0.1:0", port, &pid), 0);
+	assert_int_equal(pid, second);
+	/* One that lives and does not listen, and one that has ended. */
+	pid = getpid();
+	assert_int_equal(look_again("127.0.0.1:0", port, &pid), 0);
+	assert_true(pid == first || pid == second);
+	end(second);
+	pid = second;
+	assert_int_equal(look_again("127.0.0.1:0", port, &pid), 0);
+	assert_int_equal(pid, first);
+	end(first);
+	assert_int_equal(look_again("127.0.0.1:0", port, &pid), -ESRCH);
 }
 
 struct seen {
@@ -221,6 +269,7 @@ int main(void)
 		cmocka_unit_test(the_process_behind_a_listener_is_found_whatever_it_is_bound_to),
 		cmocka_unit_test(another_address_or_family_is_nobody),
 		cmocka_unit_test(the_listener_that_fits_best_is_the_one_that_gets_the_connection),
+		cmocka_unit_test(who_is_known_to_listen_is_found_as_long_as_it_does),
 		cmocka_unit_test(every_thread_is_told_with_its_whole_name),
 		cmocka_unit_test(without_a_free_descriptor_nobody_is_said_to_be_gone),
 		cmocka_unit_test(a_server_elsewhere_is_not_the_local_process_with_the_same_port),

@@ -73,10 +73,10 @@ static void print_status(void)
 		const struct tailor_proxy_server_status *s = &status.server[i];
 
 		printf("%s{\"requests\":%" PRIu64 ",\"responses\":%" PRIu64 ",\"connects\":%" PRIu64
-		       ",\"connect_failures\":%" PRIu64 ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64
+		       ",\"connect_failures\":%" PRIu64 ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64 ",\"moved_here\":%" PRIu64
 		       ",\"in_flight\":%u,\"connections\":%u,\"agent\":%u,\"paused\":%u}",
 		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->pauses,
-		       s->moved_away, s->in_flight, s->connections, s->agent, s->paused);
+		       s->moved_away, s->moved_here, s->in_flight, s->connections, s->agent, s->paused);
 	}
 	printf("]}\n");
 }
@@ -196,6 +196,25 @@ static void blink(unsigned int server)
 	set_state(server, TAILOR_JVM_RUNNING);
 }
 
+/* Nothing else changes; timeouts that were not said are those of the start. */
+static void apply_mode(enum tailor_proxy_mode mode)
+{
+	struct tailor_proxy_settings settings = {
+	        .mode = mode,
+	        .failover_on = options.failover_on,
+	        .replay_when = options.replay_when,
+	        .routes = options.routes,
+	        .replay_part = options.replay_part,
+	        .replay_floor_per_s = options.replay_floor_per_s,
+	        .connect_timeout_ns = options.connect_timeout_ns,
+	        .response_timeout_ns = options.response_timeout_ns,
+	        .idle_timeout_ns = options.idle_timeout_ns,
+	};
+
+	memcpy(settings.route, options.route, sizeof(settings.route));
+	tailor_proxy_apply(proxy, &settings);
+}
+
 static void run(const char *command, unsigned int argument)
 {
 	if (strcmp(command, "status") == 0) {
@@ -214,6 +233,8 @@ static void run(const char *command, unsigned int argument)
 		}
 	} else if (strcmp(command, "swap") == 0) {
 		printf("%d\n", tailor_proxy_swap(proxy));
+	} else if (strcmp(command, "balanced") == 0) {
+		apply_mode((enum tailor_proxy_mode)argument);
 	} else if (strcmp(command, "attach") == 0) {
 		attach(argument);
 	} else if (strcmp(command, "detach") == 0) {
@@ -244,6 +265,7 @@ static void read_options(int argc, char **argv)
 	options.route[0].methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	options.routes = 1;
 	options.replay_part = 1;
+	options.replay_floor_per_s = 10;
 	options.replay_when = TAILOR_PROXY_REPLAY_ALWAYS;
 	options.replay_attempts_max = 2;
 	options.replay_bytes_max = 65536;
@@ -273,6 +295,15 @@ static void read_options(int argc, char **argv)
 			options.failover_on = number << TAILOR_STOP_GC;
 		} else if (strcmp(argv[i], "post") == 0) {
 			options.route[0].methods |= number << HTTP1_POST;
+		} else if (strncmp(argv[i], "route", 5) == 0) {
+			options.route[options.routes].methods = 1u << HTTP1_POST;
+			snprintf(options.route[options.routes++].path, sizeof(options.route[0].path), "%s", value);
+		} else if (strcmp(argv[i], "balanced") == 0) {
+			options.mode = (enum tailor_proxy_mode)number;
+		} else if (strcmp(argv[i], "part") == 0) {
+			options.replay_part = atof(value);
+		} else if (strcmp(argv[i], "floor") == 0) {
+			options.replay_floor_per_s = number;
 		} else if (strcmp(argv[i], "attempts") == 0) {
 			options.replay_attempts_max = number;
 		} else if (strcmp(argv[i], "head") == 0) {

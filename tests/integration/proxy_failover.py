@@ -5,55 +5,7 @@ import os
 import threading
 import time
 
-from proxy_harness import *
-
-
-class Pair:
-    """Two servers that wait for their test's permission to answer, and a proxy before them with both JVMs attached."""
-
-    def __init__(self, **options):
-        self.gate = [threading.Event(), threading.Event()]
-        self.closed = [threading.Event(), threading.Event()]
-        self.backend = [Backend(lambda r, c, i=i: self.answer(r, c, i)) for i in (0, 1)]
-        self.proxy = Proxy(*self.backend, **options)
-        for server in (0, 1):
-            self.proxy.command(f"attach {server}")
-
-    def answer(self, request, connection, server):
-        if request.target.startswith("/gated"):
-            assert self.gate[server].wait(10)
-        if request.target.startswith("/begun"):
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n" + b"%d" % server * 5)
-            assert self.gate[server].wait(10)
-            return b"%d" % server * 5
-        if request.target.startswith("/headless"):
-            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Le")
-            assert self.gate[server].wait(10)
-            return b"ngth: 1\r\n\r\n%d" % server
-        return ok(b"%d" % server)
-
-    def send(self, text="GET /gated HTTP/1.1\r\nHost: x\r\n\r\n", body=b"", at=0):
-        before = len(self.backend[at].requests)
-        client = self.proxy.connect()
-        client.send(text.encode() + body)
-        until(lambda: len(self.backend[at].requests) > before, f"the request reaches server {at}")
-        return client
-
-    def arrives(self, server, count=1):
-        until(lambda: len(self.backend[server].requests) >= count, f"the request reaches server {server}")
-
-    def __enter__(self):
-        self.proxy.__enter__()
-        return self
-
-    def __exit__(self, *error):
-        for gate in self.gate:
-            gate.set()
-        self.proxy.__exit__(*error)
-
-
-def not_moved(status):
-    return {name: number for name, number in status["not_moved"].items() if number}
+from proxy_group import *
 
 
 def a_request_in_flight_moves_and_the_first_answer_wins():
@@ -158,12 +110,6 @@ def a_body_too_big_for_the_replay_buffer_is_not_moved():
         pair.gate[0].set()
         assert client.response().body == b"0"
         client.socket.close()
-
-
-def post(body, chunked=False):
-    """A request's head and its body as they are sent."""
-    head = "Transfer-Encoding: chunked" if chunked else f"Content-Length: {len(body)}"
-    return f"POST /gated HTTP/1.1\r\nHost: x\r\n{head}\r\n\r\n", chunks(body, (1000, 1)) if chunked else body
 
 
 def a_long_body_is_kept_whole_and_moved_in_either_framing():
@@ -312,6 +258,10 @@ def a_refused_connection_goes_to_the_other_server():
         assert [(event.server, event.reason) for event in own[1] if event.begins] == [(1, 0)]
         assert proxy.status()["server"][0]["connect_failures"] == 1
         revived = Backend(lambda r, c: ok(b"revived"), port=closed.port)
+        # The backup serves well, and stays the active one; the first is its backup now.
+        time.sleep(0.25)
+        assert proxy.get("/b").body == b"hello /b" and proxy.status()["active"] == 1
+        backend.stop()
         until(lambda: proxy.get().body == b"revived", "it is tried again")
         revived.stop()
 
@@ -403,4 +353,4 @@ def an_idle_worker_sees_a_pause_within_a_moment():
 
 
 run([value for name, value in list(globals().items())
-     if callable(value) and getattr(value, "__module__", "") == "__main__" and name not in ("Pair", "not_moved", "post")])
+     if callable(value) and getattr(value, "__module__", "") == "__main__"])

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tailor/window.h>
+
 #include "kernel.h"
 #include "traffic.h"
 
@@ -13,6 +15,8 @@
 #define RECORDS (1u << 14)
 /* A server that refused is believed to be down for at most so long (server.c of the proxy: 2 s). */
 #define DOWN_NS (2200 * MS)
+/* Or for so long behind the time that a connection may take. */
+#define DOWN_BEFORE_NS (110 * MS)
 
 /* The server's port in tags of others. */
 #define FOREIGN 1
@@ -24,6 +28,7 @@ struct record {
 	bool began, ended, at_stop;
 	uint8_t attempts, sent, ended_attempts, responses;
 	uint8_t placed; /* attempts at a server, as bits */
+	uint8_t server[TAILOR_ATTEMPTS_MAX]; /* of each attempt */
 	bool queued, late;
 	bool moved, failed_connect, failed_closed, failed_bad, failed_timeout, down;
 	uint16_t status;
@@ -46,11 +51,15 @@ static struct record records[RECORDS]; /* by id */
 static unsigned int record_count;
 /* What the counters must be. */
 static uint64_t begun, ended, refused, gone, cut, failed_over;
+/* Until when whether it is down may be what somebody is finding out. */
+static uint64_t tried_until_ns[TAILOR_PROXY_SERVERS_MAX];
+static uint64_t born_ns;
 /* Clients' connections that ended because a request on them had taken too long; those behind it end with it. */
 static bool late_port[1u << 16];
 /* Attempts at each server now. */
 static unsigned int at_server[TAILOR_PROXY_SERVERS_MAX];
-static uint64_t sent[TAILOR_PROXY_SERVERS_MAX], responses[TAILOR_PROXY_SERVERS_MAX], moved_away[TAILOR_PROXY_SERVERS_MAX];
+static uint64_t sent[TAILOR_PROXY_SERVERS_MAX], responses[TAILOR_PROXY_SERVERS_MAX];
+static uint64_t moved_away[TAILOR_PROXY_SERVERS_MAX], moved_here[TAILOR_PROXY_SERVERS_MAX];
 
 void judge_open(void)
 {
@@ -67,11 +76,14 @@ void judge_open(void)
 	for (unsigned int i = world_chance(300) ? 20000 : 0; i > 0; i--)
 		tags[world_below(TAILOR_TAGS)].server_port = FOREIGN;
 	begun = ended = refused = gone = cut = failed_over = 0;
+	born_ns = world.now_ns;
+	memset(tried_until_ns, 0, sizeof(tried_until_ns));
 	memset(at_server, 0, sizeof(at_server));
 	memset(late_port, 0, sizeof(late_port));
 	memset(sent, 0, sizeof(sent));
 	memset(responses, 0, sizeof(responses));
 	memset(moved_away, 0, sizeof(moved_away));
+	memset(moved_here, 0, sizeof(moved_here));
 	world.options.channels = channels;
 	world.options.tags = tags;
 }
@@ -176,19 +188,50 @@ static void request_ended(struct record *record, const struct tailor_event *even
 		judge_figures.held_longest_ns = world.now_ns - record->began_ns;
 }
 
+static bool is_any_full_or_tried(void)
+{
+	for (unsigned int i = 0; i < world.options.servers; i++) {
+		if (world.now_ns < tried_until_ns[i] || (world.options.in_flight_max && at_server[i] >= world.options.in_flight_max))
+			return true;
+	}
+	return false;
+}
+
+/* A new request is not given to a server that stands still while another one runs, as far as that one can be reached. */
+static void check_choice(unsigned int server)
+{
+	if (!world.options.failover_on || !server_collects(server, true))
+		return;
+	if (world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS)
+		return;
+	if (is_any_full_or_tried())
+		return;
+	for (unsigned int i = 0; i < world.options.servers; i++)
+		world_check(server_collects(i, false), "a new request for server %u, which stands still, while server %u runs", server, i);
+}
+
 static void attempt_began(struct record *record, const struct tailor_event *event)
 {
 	unsigned int server = TAILOR_ATTEMPT_SERVER(event->extra);
+	/* Where it was before, and is still if it was moved. */
+	unsigned int from = record->placed ? record->server[__builtin_ctz(record->placed)] : server;
 
+	if (event->kind == TAILOR_EVENT_ATTEMPT_BEGIN)
+		tried_until_ns[server] = world.now_ns + world.options.connect_timeout_ns + DOWN_BEFORE_NS;
 	record->attempts++;
 	place(record, event, true);
+	record->server[TAILOR_ATTEMPT_NUMBER(event->extra)] = (uint8_t)server;
 	world_check(record->attempts <= world.options.replay_attempts_max, "request %u has %u attempts",
 	            record->request ? record->request->number : 0, record->attempts);
 	if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_GC) {
 		record->moved = true;
-		world_check(server_collects(1 - server, false) && !server_collects(server, true),
+		world_check(from != server, "moved to where it was");
+		world_check(server_collects(from, false) && !server_collects(server, true),
 		            "moved from a server that runs, or to one that has stopped");
-		moved_away[1 - server]++;
+		moved_away[from]++;
+		moved_here[server]++;
+	} else if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_NONE) {
+		check_choice(server);
 	}
 }
 
@@ -435,10 +478,19 @@ void judge_requests(void)
 	world_check((uint64_t)(counter) == (uint64_t)(truth), what ": counted %" PRIu64 ", happened %" PRIu64,         \
 	            (uint64_t)(counter), (uint64_t)(truth))
 
+/* At most what the floor brings in the time that there was and in the ten seconds that a new one has, and the part of the requests. */
+static void check_budget(uint64_t moved, uint64_t requests)
+{
+	double floor = world.options.replay_floor_per_s, lived_s = (double)(world.now_ns - born_ns) / 1e9;
+
+	world_check((double)moved <= floor * (10 + lived_s) + world.options.replay_part * (double)requests,
+	            "%" PRIu64 " moved of %" PRIu64 " requests in %.3f s", moved, requests, lived_s);
+}
+
 void judge_counters(void)
 {
 	struct tailor_proxy_status status;
-	uint64_t connects = 0;
+	uint64_t connects = 0, moved = 0;
 
 	tailor_proxy_status(world.proxy, &status);
 	SAME("requests begun", begun, ended);
@@ -461,12 +513,17 @@ void judge_counters(void)
 		SAME("attempts sent", server->requests, sent[i]);
 		SAME("responses", server->responses, responses[i]);
 		SAME("moved away", server->moved_away, moved_away[i]);
+		SAME("moved here", server->moved_here, moved_here[i]);
+		check_budget(moved_away[i], server->requests);
+		moved += moved_away[i];
 		SAME("in flight", server->in_flight, 0);
 		SAME("at the server", at_server[i], 0);
 		SAME("paused", server->paused, 0);
 		SAME("connections", server->connections, server_connections(i));
 		connects += server->connects;
 	}
+	check_budget(moved, status.requests);
+	judge_figures.budget += status.not_moved[TAILOR_NOT_MOVED_BUDGET];
 	/* Those that were cancelled were never tried. */
 	world_check(connects >= wire_connects, "connects: counted %" PRIu64 ", happened %" PRIu64, connects, wire_connects);
 }

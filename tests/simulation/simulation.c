@@ -23,7 +23,7 @@
 #define STOP_SLACK_NS (500 * MS)
 #define STEPS_OF_A_LIFE 40000000
 
-static bool limits;
+static bool limits, groups;
 static uint64_t steps_total, simulated_ns, digest;
 
 static unsigned int often(unsigned int most)
@@ -44,6 +44,7 @@ static void choose_options(void)
 	options->failover_on = world_chance(900) ? 1u << TAILOR_STOP_GC : 0;
 	options->routes = 1;
 	options->replay_part = 1;
+	options->replay_floor_per_s = 10;
 	options->replay_when = TAILOR_PROXY_REPLAY_ALWAYS;
 	options->route[0].methods = 1u << HTTP1_GET | 1u << HTTP1_HEAD;
 	if (world_chance(300))
@@ -76,13 +77,67 @@ static void choose_limits(void)
 		options->body_bytes_max = world_between(1000, 200000);
 }
 
+/* More servers, both modes, a narrow budget, and requests that may be sent twice by their path. */
+static void choose_groups(void)
+{
+	struct tailor_proxy_options *options = &world.options;
+	char address[32];
+
+	options->servers = world_chance(100) ? TAILOR_PROXY_SERVERS_MAX : (unsigned int)world_between(2, 6);
+	for (unsigned int i = 0; i < options->servers; i++) {
+		snprintf(address, sizeof(address), "127.0.0.1:%u", 9001 + i);
+		tailor_address_parse(address, &options->server[i].address);
+	}
+	options->mode = world_chance(700) ? TAILOR_PROXY_BALANCED : TAILOR_PROXY_ACTIVE_BACKUP;
+	options->route[1] = (struct tailor_proxy_route){.methods = 1u << HTTP1_POST, .path = "/r/*7"};
+	options->routes = 2;
+	if (world_chance(500)) {
+		options->replay_part = (double)world_below(20) / 1000;
+		options->replay_floor_per_s = world_chance(300);
+	}
+	if (world_chance(300))
+		options->in_flight_max = (unsigned int)world_between(1, 8);
+	options->queue_max = options->in_flight_max ? (unsigned int)world_between(1, 40) : 0;
+	options->queue_timeout_ns = world_between(20, 2000) * MS;
+}
+
+/* A reload that turns an active server with its backups into a group, or back. */
+static void change_mode(void)
+{
+	const struct tailor_proxy_options *options = &world.options;
+	struct tailor_proxy_settings settings = {
+	        .mode = options->mode == TAILOR_PROXY_BALANCED ? TAILOR_PROXY_ACTIVE_BACKUP : TAILOR_PROXY_BALANCED,
+	        .failover_on = options->failover_on,
+	        .replay_when = options->replay_when,
+	        .routes = options->routes,
+	        .replay_part = options->replay_part,
+	        .replay_floor_per_s = options->replay_floor_per_s,
+	        .connect_timeout_ns = options->connect_timeout_ns,
+	        .response_timeout_ns = options->response_timeout_ns,
+	        .idle_timeout_ns = options->idle_timeout_ns,
+	        .queue_timeout_ns = options->queue_timeout_ns,
+	        .request_timeout_ns = options->request_timeout_ns,
+	};
+
+	memcpy(settings.route, options->route, sizeof(settings.route));
+	tailor_proxy_apply(world.proxy, &settings);
+	tailor_proxy_set(&world.options, &settings);
+}
+
+static void turn(void)
+{
+	server_turn();
+	if (groups && world_below(20000) == 0)
+		change_mode();
+}
+
 static void live_until_all_is_said(void)
 {
 	while (!client_all_done() || traffic_requests() < world.exchanges_max) {
 		world_check(world.steps < STEPS_OF_A_LIFE, "this life does not end");
 		world_check(world_step(), "nothing happens any more, %u of %" PRIu64 " requests made", traffic_requests(),
 		            world.exchanges_max);
-		server_turn();
+		turn();
 	}
 }
 
@@ -123,6 +178,8 @@ static void live(uint64_t seed, uint64_t exchanges)
 	choose_options();
 	if (limits)
 		choose_limits();
+	if (groups)
+		choose_groups();
 	in_the_middle = world_chance(200);
 	world_log("seed %" PRIu64 ": %u servers, %u workers, %u connections, faults %u %u %u", seed, world.options.servers,
 	          world.options.workers, world.options.connections_max, world.kernel_faults, world.server_faults,
@@ -136,7 +193,7 @@ static void live(uint64_t seed, uint64_t exchanges)
 
 		while (traffic_requests() < until) {
 			world_check(world_step(), "nothing happens any more");
-			server_turn();
+			turn();
 		}
 	} else {
 		live_until_all_is_said();
@@ -167,8 +224,8 @@ static void print_figures(uint64_t seed, uint64_t lives, uint64_t took_ns)
 	printf("simulation: seed %" PRIu64 ", %" PRIu64 " lives, %" PRIu64 " requests, %" PRIu64 " steps, %.0f s of its time in %.1f s\n",
 	       seed, lives, f->requests, steps_total, (double)simulated_ns / 1e9, (double)took_ns / 1e9);
 	printf("answered %" PRIu64 ", refused %" PRIu64 ", cut %" PRIu64 ", clients gone %" PRIu64 "; moved %" PRIu64
-	       ", sent again %" PRIu64 ", queued %" PRIu64 ", late %" PRIu64 ", waits for clients %" PRIu64 ", longest %.1f s\n",
-	       f->whole, f->refused, f->cut, f->client, f->moved, f->replayed, f->queued, f->late, f->client_waits, (double)f->held_longest_ns / 1e9);
+	       ", without a budget %" PRIu64 ", sent again %" PRIu64 ", queued %" PRIu64 ", late %" PRIu64 ", waits for clients %" PRIu64 ", longest %.1f s\n",
+	       f->whole, f->refused, f->cut, f->client, f->moved, f->budget, f->replayed, f->queued, f->late, f->client_waits, (double)f->held_longest_ns / 1e9);
 	printf("operations %" PRIu64 ", cancels %" PRIu64 " (%" PRIu64 " in time); status", ring_operations_total, ring_cancels,
 	       ring_cancelled);
 	for (unsigned int i = 0; i < 600; i++) {
@@ -198,6 +255,7 @@ int main(int argc, char **argv)
 	        {"seed", required_argument, NULL, 's'},
 	        {"exchanges", required_argument, NULL, 'e'},
 	        {"limits", no_argument, NULL, 'l'},
+	        {"groups", no_argument, NULL, 'g'},
 	        {"verbose", no_argument, NULL, 'v'},
 	        {NULL, 0, NULL, 0},
 	};
@@ -209,9 +267,10 @@ int main(int argc, char **argv)
 		case 's': seed = number(optarg); break;
 		case 'e': exchanges = number(optarg); break;
 		case 'l': limits = true; break;
+		case 'g': groups = true; break;
 		case 'v': world.verbose = true; break;
 		default:
-			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--verbose]\n");
+			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--groups] [--verbose]\n");
 			return 2;
 		}
 	}

@@ -7,7 +7,7 @@
  *   wire.c       connections: two streams of bytes between a worker's descriptor and a peer
  *   fake_ring.c  src/ring/ring.h: operations of the workers, and whose memory is whose
  *   system.c     system calls that go around the ring
- *   server*.c    two servers and their JVMs
+ *   server*.c    the servers and their JVMs
  *   client*.c    clients; reply.c what they get
  *   judge.c      what the proxy says about itself, compared with what happened
  *   simulation.c the program

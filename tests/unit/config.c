@@ -16,8 +16,11 @@
 #include "http1/http1.h"
 
 #define SERVERS "servers:\n  - {name: a, address: 127.0.0.1:9201}\n  - {name: b, address: 127.0.0.1:9202}\n"
+#define EVERY_STOP \
+	(1 << TAILOR_STOP_GC | 1 << TAILOR_STOP_SAFEPOINT | 1 << TAILOR_STOP_STALL | 1 << TAILOR_STOP_SIGNAL | 1 << TAILOR_STOP_GONE)
 #define SERVER(i, j) "{name: s" #i #j ", address: '127.0.0.1:" #i #j "'}"
 #define FOUR(i) SERVER(i, 1) ", " SERVER(i, 2) ", " SERVER(i, 3) ", " SERVER(i, 4)
+#define FOUR_ROUTES(i) "GET /" #i "/1, GET /" #i "/2, GET /" #i "/3, GET /" #i "/4"
 #define GOOD "listen: 127.0.0.1:8080\n" SERVERS
 
 struct complaints {
@@ -63,7 +66,14 @@ static void the_smallest_config_gets_the_defaults(void **state)
 	assert_int_equal(config.servers, 1);
 	assert_int_equal(config.workers, 1);
 	assert_int_equal(config.slow_threshold_ns, 5000000);
-	assert_int_equal(config.failover_on, 1 << TAILOR_STOP_GC);
+	assert_int_equal(config.mode, TAILOR_CONFIG_ACTIVE_BACKUP);
+	assert_int_equal(config.failover_on, EVERY_STOP);
+	assert_int_equal(config.replay_when, TAILOR_CONFIG_REPLAY_PREDICTED);
+	assert_int_equal(config.routes, 1);
+	assert_string_equal(config.route[0].path, "");
+	assert_true(config.replay_part == 0.1);
+	assert_int_equal(config.replay_floor_per_s, 10);
+	assert_int_equal(config.switch_min_ns, 100000000);
 	assert_int_equal(config.route[0].methods, 1 << HTTP1_GET | 1 << HTTP1_HEAD);
 	assert_false(config.has_access_log);
 	assert_false(config.has_admin);
@@ -194,6 +204,53 @@ static void every_key_of_serving_reaches_its_field(void **state)
 	assert_string_equal(config.upgrade[1], "x/2");
 }
 
+static void every_key_of_failover_reaches_its_field(void **state)
+{
+	static const char text[] = GOOD "mode: balanced\n"
+	                                "failover:\n"
+	                                "  on: [safepoint, crash]\n"
+	                                "  replay: [\"POST /*/_search\", HEAD, \"PUT   /a/**\", GET, \"GET /*/_search\"]\n"
+	                                "  when: always\n"
+	                                "  budget: {fraction: 2.5%, floor: 0}\n"
+	                                "  switch_after: 0\n";
+	struct complaints complaints;
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(load(text, &config, &complaints), 0);
+	assert_int_equal(config.mode, TAILOR_CONFIG_BALANCED);
+	assert_int_equal(config.failover_on, 1 << TAILOR_STOP_SAFEPOINT | 1 << TAILOR_STOP_GONE);
+	assert_int_equal(config.routes, 3);
+	assert_string_equal(config.route[0].path, "/*/_search");
+	assert_int_equal(config.route[0].methods, 1 << HTTP1_POST | 1 << HTTP1_GET);
+	assert_string_equal(config.route[1].path, "");
+	assert_int_equal(config.route[1].methods, 1 << HTTP1_GET | 1 << HTTP1_HEAD);
+	assert_string_equal(config.route[2].path, "/a/**");
+	assert_int_equal(config.route[2].methods, 1 << HTTP1_PUT);
+	assert_int_equal(config.replay_when, TAILOR_CONFIG_REPLAY_ALWAYS);
+	assert_true(config.replay_part == 0.025);
+	assert_int_equal(config.replay_floor_per_s, 0);
+	assert_int_equal(config.switch_min_ns, 0);
+}
+
+static void what_was_written_before_there_was_more_means_the_same(void **state)
+{
+	struct complaints complaints;
+	struct tailor_config config;
+
+	(void)state;
+	assert_int_equal(load(GOOD "failover: {on: [gc], replay: [GET, HEAD, POST]}\n", &config, &complaints), 0);
+	assert_int_equal(config.failover_on, 1 << TAILOR_STOP_GC);
+	assert_int_equal(config.routes, 1);
+	assert_int_equal(config.route[0].methods, 1 << HTTP1_GET | 1 << HTTP1_HEAD | 1 << HTTP1_POST);
+	assert_int_equal(load(GOOD "failover: {replay: []}\n", &config, &complaints), 0);
+	assert_int_equal(config.routes, 0);
+	assert_int_equal(load(GOOD "failover: {on: [stall], budget: {fraction: 100%}}\n", &config, &complaints), 0);
+	assert_int_equal(config.failover_on, 1 << TAILOR_STOP_STALL | 1 << TAILOR_STOP_SIGNAL);
+	assert_true(config.replay_part == 1);
+	assert_int_equal(config.replay_floor_per_s, 10);
+}
+
 static void the_idle_timeout_is_that_of_the_client_unless_said(void **state)
 {
 	struct complaints complaints;
@@ -261,8 +318,27 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{GOOD "slow: {baseline_one_in: many}\n", 5, "slow.baseline_one_in: \"many\" is not a whole number from 0 to 4294967295"},
 		{GOOD "limits: {fields: 0x10}\n", 5, "limits.fields: \"0x10\" is not a whole number from 1 to 128"},
 		{GOOD "limits: {fields: [1]}\n", 5, "limits.fields: is not a single value"},
-		{GOOD "failover: {on: [gcc]}\n", 5, "failover.on: \"gcc\" is not one of: gc"},
+		{GOOD "failover: {on: [gcc]}\n", 5, "failover.on: \"gcc\" is not one of: gc, safepoint, stall, crash"},
 		{GOOD "failover: {on: gc}\n", 5, "failover.on: is not a list; write it in brackets"},
+		{GOOD "mode: both\n", 5, "mode: \"both\" is not one of: active-backup, balanced"},
+		{GOOD "failover: {when: sometimes}\n", 5, "failover.when: \"sometimes\" is not one of: predicted, always, never"},
+		{GOOD "failover: {replay: GET}\n", 5, "failover.replay: is not a list"},
+		{GOOD "failover:\n  replay:\n    - GET\n    - POST _search\n", 8, "failover.replay: the path \"_search\" does not begin with /"},
+		{GOOD "failover:\n  replay:\n    - get /\n", 7, "failover.replay: \"get\" is not one of: GET, HEAD, POST"},
+		{GOOD "failover:\n  replay:\n    - POST /**/x\n", 7, "has ** before its end"},
+		{GOOD "failover:\n  replay:\n    - POST /a?b\n", 7, "has a ? or #"},
+		{GOOD "failover:\n  replay:\n    - \"POST /a\\\\b\"\n", 7, "which no route matches"},
+		{GOOD "failover:\n  replay:\n    - POST /a b\n", 7, "has characters that no path has"},
+		{GOOD "failover: {replay: [\"\"]}\n", 5, "failover.replay: \"\" is not one of"},
+		{GOOD "failover:\n  replay: [" FOUR_ROUTES(1) ", " FOUR_ROUTES(2) ", " FOUR_ROUTES(3) ",\n " FOUR_ROUTES(4) ",\n GET]\n", 8, "more than 16 different paths"},
+		{GOOD "failover:\n  budget:\n    fraction: 10\n", 7, "failover.budget.fraction: \"10\" is not a percentage"},
+		{GOOD "failover: {budget: {fraction: .5%}}\n", 5, "failover.budget.fraction: \".5%\" is not a percentage"},
+		{GOOD "failover: {budget: {fraction: 1.%}}\n", 5, "failover.budget.fraction: \"1.%\" is not a percentage"},
+		{GOOD "failover: {budget: {fraction: 101%}}\n", 5, "failover.budget.fraction: \"101%\" is too much"},
+		{GOOD "failover: {budget: {floor: -1}}\n", 5, "failover.budget.floor: \"-1\" is not a whole number"},
+		{GOOD "failover: {budget: 10%}\n", 5, "failover.budget: is not a section"},
+		{GOOD "failover: {budget: {flor: 1}}\n", 5, "unknown key \"flor\""},
+		{GOOD "failover: {switch_after: 2h}\n", 5, "failover.switch_after: \"2h\" is too long"},
 		{GOOD "failover: {replay: [BREW]}\n", 5, "failover.replay: \"BREW\" is not one of: GET, HEAD, POST"},
 		{GOOD "trace: {kernel: maybe}\n", 5, "trace.kernel: \"maybe\" is not one of: auto, off, required"},
 		{GOOD "slow: 5ms\n", 5, "slow: is not a section"},
@@ -444,6 +520,8 @@ int main(void)
 		cmocka_unit_test(spinning_says_nothing_about_the_scheduler),
 		cmocka_unit_test(every_key_reaches_its_field),
 		cmocka_unit_test(every_key_of_serving_reaches_its_field),
+		cmocka_unit_test(every_key_of_failover_reaches_its_field),
+		cmocka_unit_test(what_was_written_before_there_was_more_means_the_same),
 		cmocka_unit_test(the_idle_timeout_is_that_of_the_client_unless_said),
 		cmocka_unit_test(workers_can_be_as_many_as_cpus),
 		cmocka_unit_test(each_mistake_is_named_with_its_line),
