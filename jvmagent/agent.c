@@ -2,18 +2,20 @@
 /*
  * libtailor-agent.so: the JVM's producer of events.
  *
- *   java -agentpath:/usr/lib/libtailor-agent.so=socket=PATH[,slots=N][,vthreads=on|off] ...
+ *   java -agentpath:/usr/lib/libtailor-agent.so=socket=PATH[,slots=N][,vthreads=on|off][,collect=off|young|full] ...
  *
  * Whatever goes wrong here is said in one line on stderr, and the JVM runs on without the agent: a server that does not
  * start because of its tracer would be the worst tail latency of all.
  */
 #include <errno.h>
 #include <jvmti.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "application_events.h"
 #include "events.h"
+#include "java_thread.h"
 #include "notify.h"
 #include "perfdata.h"
 #include "safepoints.h"
@@ -31,6 +33,7 @@ struct options {
 	char socket[NOTIFY_PATH_BYTES];
 	uint64_t slots; /* 0: as many as are needed */
 	int vthreads;
+	int collect; /* enum java_thread_collect */
 };
 
 static struct {
@@ -38,7 +41,31 @@ static struct {
 	int loaded; /* atomic: 1 from the first load that got as far as its options */
 } agent;
 
-/* "socket=PATH[,slots=N][,vthreads=on|off]"; a path has no comma. Says what is wrong and returns -EINVAL, or 0. */
+/* Options that are one of few words. Returns whether it was one. */
+static int take_word(struct options *options, const char *option, size_t length)
+{
+	static const struct word {
+		const char *option;
+		size_t member;
+		int value;
+	} words[] = {
+	        {"vthreads=on", offsetof(struct options, vthreads), 1},
+	        {"vthreads=off", offsetof(struct options, vthreads), 0},
+	        {"collect=off", offsetof(struct options, collect), JAVA_THREAD_COLLECT_OFF},
+	        {"collect=young", offsetof(struct options, collect), JAVA_THREAD_COLLECT_YOUNG},
+	        {"collect=full", offsetof(struct options, collect), JAVA_THREAD_COLLECT_FULL},
+	};
+
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		if (length != strlen(words[i].option) || strncmp(option, words[i].option, length) != 0)
+			continue;
+		memcpy((char *)options + words[i].member, &words[i].value, sizeof(words[i].value));
+		return 1;
+	}
+	return 0;
+}
+
+/* As above, without spaces; a path has no comma. Says what is wrong and returns -EINVAL, or 0. */
 static int parse_options(const char *text, struct options *ret_options)
 {
 	memset(ret_options, 0, sizeof(*ret_options));
@@ -66,13 +93,9 @@ static int parse_options(const char *text, struct options *ret_options)
 				    (int)length, text, NOTIFY_SLOTS_MIN, (unsigned long long)NOTIFY_SLOTS_MAX);
 				return -EINVAL;
 			}
-		} else if (length == 11 && strncmp(text, "vthreads=on", 11) == 0) {
-			ret_options->vthreads = 1;
-		} else if (length == 12 && strncmp(text, "vthreads=off", 12) == 0) {
-			ret_options->vthreads = 0;
-		} else {
-			say("unknown option \"%.*s\", known are socket=PATH, slots=N and vthreads=on|off; "
-			    "the JVM runs on without it",
+		} else if (!take_word(ret_options, text, length)) {
+			say("unknown option \"%.*s\", known are socket=PATH, slots=N, vthreads=on|off and "
+			    "collect=off|young|full; the JVM runs on without it",
 			    (int)length, text);
 			return -EINVAL;
 		}
@@ -97,7 +120,7 @@ static void enable(jvmtiEnv *jvmti, const jvmtiEvent *events, size_t count)
  * In the live phase. Not sooner, although classes are loaded before: a class file hook that is on while the VM starts
  * makes it give up parts of its class data archive, and nothing can be served yet.
  */
-static void start(jvmtiEnv *jvmti, JNIEnv *jni)
+static int start(jvmtiEnv *jvmti, JNIEnv *jni)
 {
 	static const jvmtiEvent events[] = {
 	        JVMTI_EVENT_VM_DEATH,
@@ -115,7 +138,7 @@ static void start(jvmtiEnv *jvmti, JNIEnv *jni)
 	result = notify_open(agent.options.socket, agent.options.slots, &what);
 	if (result < 0) {
 		say("%s: %s; the JVM runs on without it", what, strerror(-result));
-		return;
+		return result;
 	}
 	result = perfdata_open();
 	if (result == -ENOENT)
@@ -130,6 +153,8 @@ static void start(jvmtiEnv *jvmti, JNIEnv *jni)
 	enable(jvmti, events, sizeof(events) / sizeof(events[0]));
 	vthread_events_start(jvmti, jni);
 	application_events_start(jvmti, jni);
+	notify_offer(java_thread_start(jvmti, jni, (enum java_thread_collect)agent.options.collect));
+	return 0;
 }
 
 static void JNICALL vm_started(jvmtiEnv *jvmti, JNIEnv *jni, jthread thread)
@@ -143,8 +168,10 @@ static void JNICALL vm_died(jvmtiEnv *jvmti, JNIEnv *jni)
 {
 	(void)jvmti;
 	(void)jni;
-	if (notify_page())
-		notify_gone();
+	if (!notify_page())
+		return;
+	notify_gone();
+	java_thread_stop();
 }
 
 /* Returns the environment with capabilities and callbacks set, or NULL after having said why not. */
@@ -188,44 +215,55 @@ static jvmtiEnv *prepare(JavaVM *vm)
 	return jvmti;
 }
 
-/* Both entry points: a library that is named twice, or attached again, is the same mapping and already at work. */
-static jvmtiEnv *load(JavaVM *vm, const char *text)
+/*
+ * Both entry points: a library that is named twice, or attached again, is the same mapping and already at work; then there is
+ * no environment and no error. Returns a negative errno after having said why it cannot.
+ */
+static int load(JavaVM *vm, const char *text, jvmtiEnv **ret_jvmti)
 {
 	struct options options;
-	jvmtiEnv *jvmti;
 
+	*ret_jvmti = NULL;
 	if (parse_options(text, &options) < 0)
-		return NULL;
+		return -EINVAL;
 	if (__atomic_exchange_n(&agent.loaded, 1, __ATOMIC_ACQ_REL)) {
 		if (strcmp(options.socket, agent.options.socket) != 0)
 			say("already loaded with socket=%s, which stays", agent.options.socket);
-		return NULL;
+		return 0;
 	}
 	agent.options = options;
-	jvmti = prepare(vm);
-	if (!jvmti)
-		__atomic_store_n(&agent.loaded, 0, __ATOMIC_RELEASE);
-	return jvmti;
+	*ret_jvmti = prepare(vm);
+	if (*ret_jvmti)
+		return 0;
+	__atomic_store_n(&agent.loaded, 0, __ATOMIC_RELEASE);
+	return -ENOTSUP;
 }
 
 JNIEXPORT jint JNICALL Agent_OnLoad(JavaVM *vm, char *text, void *reserved)
 {
 	static const jvmtiEvent first = JVMTI_EVENT_VM_INIT;
-	jvmtiEnv *jvmti = load(vm, text);
+	jvmtiEnv *jvmti;
 
 	(void)reserved;
-	if (jvmti)
+	/* An error here would keep the JVM from starting. */
+	if (load(vm, text, &jvmti) == 0 && jvmti)
 		enable(jvmti, &first, 1);
 	return JNI_OK;
 }
 
+/* An error here only tells whoever attaches. */
 JNIEXPORT jint JNICALL Agent_OnAttach(JavaVM *vm, char *text, void *reserved)
 {
-	jvmtiEnv *jvmti = load(vm, text);
+	jvmtiEnv *jvmti;
 	JNIEnv *jni;
 
 	(void)reserved;
-	if (jvmti && (*vm)->GetEnv(vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK)
-		start(jvmti, jni);
-	return JNI_OK;
+	if (load(vm, text, &jvmti) < 0)
+		return JNI_ERR;
+	if (!jvmti || ((*vm)->GetEnv(vm, (void **)&jni, JNI_VERSION_1_6) == JNI_OK && start(jvmti, jni) == 0))
+		return JNI_OK;
+	/* What was short may not be at the next attempt. */
+	(*jvmti)->DisposeEnvironment(jvmti);
+	__atomic_store_n(&agent.loaded, 0, __ATOMIC_RELEASE);
+	return JNI_ERR;
 }

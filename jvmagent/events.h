@@ -15,6 +15,12 @@
 void JNICALL gc_started(jvmtiEnv *jvmti);
 void JNICALL gc_finished(jvmtiEnv *jvmti);
 
+/*
+ * Publishes the cause of the collection that goes on, where the JVM had not said it when it began. Every
+ * TAILOR_JVM_HEARTBEAT_MS, always from the same thread, which is none of the JVM's.
+ */
+void gc_beat(void);
+
 /* class_events.c: how long the VM took to define a class, and then to link it. On the loading thread. */
 void JNICALL class_file_at_hand(jvmtiEnv *jvmti, JNIEnv *jni, jclass redefined, jobject loader, const char *name,
                                 jobject domain, jint length, const unsigned char *bytes, jint *ret_length,

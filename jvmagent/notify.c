@@ -15,6 +15,8 @@
 #include <unistd.h>
 #include <tailor/channel.h>
 
+#include "events.h"
+#include "java_thread.h"
 #include "notify.h"
 #include "safepoints.h"
 
@@ -35,7 +37,8 @@ static struct {
 	int memory;
 	int waker[TAILOR_JVM_WAKERS];
 	struct sockaddr_un address;
-	int gone; /* atomic */
+	int offered; /* atomic */
+	int gone;    /* atomic */
 } notify = {.memory = -1};
 
 void say(const char *format, ...)
@@ -109,6 +112,12 @@ void notify_gone(void)
 	__atomic_store_n(&notify.gone, 1, __ATOMIC_RELEASE);
 }
 
+void notify_offer(uint64_t can)
+{
+	notify.page->can = can;
+	__atomic_store_n(&notify.offered, 1, __ATOMIC_RELEASE);
+}
+
 /* Sends the hello with the memory and the wakers. Returns 0 or a negative errno; never waits. */
 static int send_hello(int fd)
 {
@@ -164,10 +173,11 @@ static int worth_saying(int error)
 static int lose_proxy(int fd)
 {
 	close(fd);
-	/* Nobody of the old proxy waits any more; the next one has not got the memory yet. Otherwise every pause would
-	 * write to the eventfds of workers that died asleep. */
+	/* Nobody of the old proxy waits or wants any more; the next one has not got the memory yet. Otherwise every pause
+	 * would write to the eventfds of workers that died asleep. */
 	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
 		__atomic_store_n(&notify.page->waker[i].sleeping, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&notify.page->wants, 0, __ATOMIC_RELAXED);
 	return -1;
 }
 
@@ -179,12 +189,16 @@ static void *run(void *unused)
 
 	(void)unused;
 	while (!__atomic_load_n(&notify.gone, __ATOMIC_ACQUIRE)) {
+		const int offered = __atomic_load_n(&notify.offered, __ATOMIC_ACQUIRE);
 		uint64_t now_ns = clock_ns();
 		struct pollfd proxy;
 
 		__atomic_store_n(&notify.page->heartbeat_ns, now_ns, __ATOMIC_RELEASE);
 		safepoints_beat(tid);
-		if (fd < 0 && now_ns >= connect_at_ns) {
+		gc_beat();
+		if (fd >= 0)
+			java_thread_beat();
+		if (fd < 0 && now_ns >= connect_at_ns && offered) {
 			connect_at_ns = now_ns + TAILOR_JVM_RECONNECT_MS * NS_PER_MS;
 			fd = connect_to_proxy();
 			if (fd < 0 && worth_saying(fd) && !said) {
@@ -196,8 +210,8 @@ static void *run(void *unused)
 			}
 		}
 		proxy = (struct pollfd){.fd = fd, .events = POLLIN | POLLRDHUP}; /* a negative fd is skipped */
-		/* Without a proxy nobody looks at the heartbeat. */
-		if (poll(&proxy, 1, fd < 0 ? TAILOR_JVM_RECONNECT_MS : TAILOR_JVM_HEARTBEAT_MS) < 0)
+		/* Without a proxy nobody looks at the heartbeat; one may be waiting while the rest of the agent still starts. */
+		if (poll(&proxy, 1, fd >= 0 ? TAILOR_JVM_HEARTBEAT_MS : offered ? TAILOR_JVM_RECONNECT_MS : 1) < 0)
 			clock_nanosleep(CLOCK_MONOTONIC, 0,
 			                &(struct timespec){.tv_nsec = TAILOR_JVM_HEARTBEAT_MS * 1000000}, NULL);
 		/* The connection is silent in both directions: what there is to read is its end, or not our proxy. */

@@ -27,11 +27,17 @@ static inline uint64_t clock_ns(void)
 }
 
 /*
- * Creates memory and eventfds and starts the thread, which connects to the proxy's socket at `path` (copied) for as
- * long as the JVM lives. Once per process, before any other function here. Returns 0, or a negative errno with what
+ * Creates memory and eventfds and starts the thread, which connects to the proxy's socket at `path` (copied) from
+ * notify_offer() on, for as long as the JVM lives. Once per process, before any other function here. Returns 0, or a negative errno with what
  * failed in *ret_what (static text); nothing is left behind then.
  */
 int notify_open(const char *path, uint64_t slots, const char **ret_what);
+
+/*
+ * From now on the memory is offered to the proxy; `can` is what the page says the agent can (TAILOR_JVM_CAN_...). Once, after
+ * notify_open().
+ */
+void notify_offer(uint64_t can);
 
 /* The shared page; valid after notify_open() for the rest of the process. */
 struct tailor_jvm_page *notify_page(void);

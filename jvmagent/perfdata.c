@@ -8,7 +8,8 @@
  * - sun.gc.cause is the cause at Finish, except with Serial and Parallel of JDK 17: there the cause is taken back just
  *   before Finish and stands in sun.gc.lastCause. Parallel of JDK 17 may besides turn a young collection into a full
  *   one and call the full one's cause "Ergonomics", of which nothing is left at Finish: whether it did is unknown.
- * - During the pauses of a concurrent G1 cycle (remark, cleanup) sun.gc.cause is "No GC": the cause is unknown.
+ * - During the pauses of a concurrent G1 cycle (remark, cleanup) sun.gc.cause is "No GC": the cause is unknown. G1's other
+ *   pauses have theirs from before Start on.
  * - Generational ZGC's minor and major cycles overlap and share the one cause: unknown.
  */
 #include <errno.h>
@@ -105,6 +106,7 @@ static struct {
 	struct collector collector[COLLECTORS_MAX];
 	const uint64_t *counter[COUNTERS];
 	int shenandoah;
+	const char *causeless; /* the only collector whose pauses begin without a cause, NULL where there is none */
 	struct text cause, last_cause;
 	char own_name[COLLECTORS_MAX][40]; /* labels of collectors that are in no table of ours */
 } perfdata;
@@ -177,6 +179,8 @@ static void name_collector(unsigned int index, const struct text *name)
 			collector->label = known_collectors[i].label;
 			collector->cause = known_collectors[i].cause;
 		}
+	if (strcmp(own, "G1 concurrent cycle pauses") == 0)
+		perfdata.causeless = collector->label;
 }
 
 static void take_entry(const char *base, const struct entry *entry, int32_t at)
@@ -285,6 +289,17 @@ static size_t append(char *buffer, size_t size, size_t length, const char *text)
 	memcpy(buffer + length, text, bytes);
 	buffer[length + bytes] = 0;
 	return length + bytes;
+}
+
+size_t perfdata_cause(char *buffer, size_t size)
+{
+	size_t length = perfdata.cause.bytes ? copy_text(buffer, size, &perfdata.cause) : 0;
+
+	buffer[length] = 0;
+	if (strcmp(buffer, "No GC") != 0)
+		return length;
+	buffer[0] = 0;
+	return append(buffer, size, 0, perfdata.causeless ?: "");
 }
 
 /* Causes of a Parallel young collection, which may have become a full one by "Ergonomics". */

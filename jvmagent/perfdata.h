@@ -24,6 +24,13 @@ int perfdata_open(void);
  */
 size_t perfdata_describe(char *buffer, size_t size);
 
+/*
+ * Writes the cause of the collection that goes on, as perfdata_describe() does, and returns its length, less than size; 0
+ * where the JVM does not say it, or not yet: Serial and Parallel of JDK 17 say it only after GarbageCollectionStart. G1's
+ * remark and cleanup have none, and are called that. Any thread; no lock, no allocation, no system call.
+ */
+size_t perfdata_cause(char *buffer, size_t size);
+
 /* Sums since the JVM started (HotSpot's runtimeService.cpp). */
 struct perfdata_safepoints {
 	uint64_t begun;

@@ -74,7 +74,7 @@ struct tailor_jvm_heap {
 	uint64_t version;
 	uint64_t time_ns;
 	uint64_t young_used; /* where new objects go: eden, or G1's eden regions */
-	uint64_t young_size; /* of it, at which a young collection comes, as far as the JVM says */
+	uint64_t young_size; /* of it, at which a young collection comes; 0 where its filling up brings none (ZGC) */
 	uint64_t old_used;   /* of the old generation; of the whole heap where there is but one (ZGC, Shenandoah) */
 	uint64_t old_size;   /* the most it may have */
 	uint64_t collected_young; /* collections so far, by the JVM's own beans */
@@ -117,8 +117,11 @@ struct tailor_jvm_page {
 
 	struct tailor_jvm_waker waker[TAILOR_JVM_WAKERS];
 
-	/* Written by the VM Thread before `state`: the GC cause as the JVM's own counters say it ("Allocation Failure"), terminated;
-	 * "" unknown. What is read while it changes may be a mix: it is a name to learn lengths by, no more. */
+	/* The GC cause as the JVM's own counters say it ("Allocation Failure"), terminated, of the last pause that began; "" unknown. (G1's
+	 * remark and cleanup have none: "G1 remark or cleanup".)
+	 * Written before `state`. Where the counters say it only later (Serial and Parallel of JDK 17), it is still "" when the pause
+	 * begins, and written within a heartbeat or, in a shorter pause, before its end. Once written it stays until the next pause.
+	 * What is read while it changes may be a mix: it is a name to learn lengths by, no more. */
 	char cause[TAILOR_JVM_CAUSE_BYTES];
 	uint64_t reserved3[3];
 
@@ -127,7 +130,7 @@ struct tailor_jvm_page {
 	uint64_t granted; /* the last wish that is dealt with */
 	uint64_t reserved4[7];
 
-	/* Written by the proxy. */
+	/* Written by the proxy; the agent clears `wants` when the proxy's connection ends. */
 	uint64_t wants; /* TAILOR_JVM_WANTS_... */
 	uint64_t wish;  /* TAILOR_JVM_WISH */
 	uint64_t reserved5[6];

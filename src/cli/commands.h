@@ -16,6 +16,7 @@ int tailor_command_check(int argc, char **argv);
 int tailor_command_dump(int argc, char **argv);
 int tailor_command_export(int argc, char **argv);
 int tailor_command_load(int argc, char **argv);
+int tailor_command_attach(int argc, char **argv);
 int tailor_command_doctor(int argc, char **argv);
 int tailor_command_demo(int argc, char **argv);
 

@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "cli/commands.h"
+#include "cli/beside.h"
 #include "cli/demo.h"
 
 enum {
@@ -127,28 +128,6 @@ static error_t parse_option(int key, char *text, struct argp_state *state)
 	}
 }
 
-/* The first of `candidates` (relative to the directory of this program, NULL-terminated) that is a file, else "". */
-static void find_beside(char path[PATH_MAX], const char *const *candidates)
-{
-	char program[PATH_MAX], *slash;
-	ssize_t length = readlink("/proc/self/exe", program, sizeof(program) - 1);
-
-	path[0] = '\0';
-	if (length < 0)
-		return;
-	program[length] = '\0';
-	slash = strrchr(program, '/');
-	*slash = '\0';
-	for (; *candidates; candidates++) {
-		char candidate[PATH_MAX];
-
-		if (demo_path(candidate, program, *candidates) == 0 && realpath(candidate, path) &&
-		    access(path, R_OK) == 0)
-			return;
-	}
-	path[0] = '\0';
-}
-
 /* Makes a path that the user gave absolute: the servers run in another directory. */
 static int make_absolute(char path[PATH_MAX], const char *what, const char *remedy)
 {
@@ -164,18 +143,15 @@ static int make_absolute(char path[PATH_MAX], const char *what, const char *reme
 
 static int find_files(struct demo_options *options)
 {
-	/* Of an installation, and of a build directory: build/NAME/src/cli/tailor. */
-	static const char *const agents[] = {"libtailor-agent.so", "../lib/libtailor-agent.so",
-	                                     "../../jvmagent/libtailor-agent.so", NULL};
 	static const char *const jars[] = {"../share/tailor/search-server.jar",
 	                                   "../../../../examples/search-server/target/search-server.jar", NULL};
 	const char *home = getenv("JAVA_HOME");
 	int r;
 
 	if (!options->agent[0])
-		find_beside(options->agent, agents);
+		cli_find_agent(options->agent);
 	if (!options->jar[0])
-		find_beside(options->jar, jars);
+		cli_find_beside(options->jar, jars);
 	if (!options->java[0])
 		snprintf(options->java, PATH_MAX, "%s%s", home && home[0] ? home : "java",
 		         home && home[0] ? "/bin/java" : "");

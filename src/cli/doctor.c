@@ -126,8 +126,8 @@ static void look_at_jvms(struct findings *findings)
 		if (has_agent)
 			doctor_add(findings, STANDING_GOOD, "JVM", "pid %s has the agent", entry->d_name);
 		else
-			doctor_add(findings, STANDING_INFORMATION, "JVM", "pid %s runs without the agent: start it with -agentpath:.../libtailor-agent.so=socket=PATH",
-			    entry->d_name);
+			doctor_add(findings, STANDING_INFORMATION, "JVM", "pid %s runs without the agent: `tailor attach %s`, or start it with -agentpath:.../libtailor-agent.so=socket=PATH",
+			    entry->d_name, entry->d_name);
 	}
 	if (processes)
 		closedir(processes);

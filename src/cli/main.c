@@ -16,6 +16,7 @@ static const struct command {
 	{"dump", tailor_command_dump, "print recorded slow requests: where the time of each went"},
 	{"export", tailor_command_export, "write recorded slow requests as a trace for ui.perfetto.dev"},
 	{"load", tailor_command_load, "load a server at a fixed rate and tell the latency that its clients see"},
+	{"attach", tailor_command_attach, "put the agent into a JVM that runs already"},
 	{"doctor", tailor_command_doctor, "say what this host allows and what is missing, with the remedy"},
 	{"demo", tailor_command_demo, "all of it on two Lucene servers, on this machine"},
 	{NULL, NULL, NULL},

@@ -23,7 +23,7 @@ class Usage(unittest.TestCase):
     def test_help_goes_to_stdout_and_names_every_command(self):
         result = tailor("--help")
         self.assertEqual(result.returncode, 0)
-        for command in ("proxy", "check", "dump", "load", "doctor", "demo"):
+        for command in ("proxy", "check", "dump", "load", "attach", "doctor", "demo"):
             self.assertIn(command, result.stdout)
 
     def test_an_unknown_command_is_named(self):
@@ -33,13 +33,13 @@ class Usage(unittest.TestCase):
         self.assertEqual(result.stderr.count("\n"), 1)
 
     def test_every_command_explains_itself(self):
-        for command in ("proxy", "check", "dump", "load", "doctor", "demo"):
+        for command in ("proxy", "check", "dump", "load", "attach", "doctor", "demo"):
             result = tailor(command, "--help")
             self.assertEqual(result.returncode, 0, command)
             self.assertIn(f"tailor {command}", result.stdout)
 
     def test_an_unknown_option_is_wrong_usage(self):
-        for command in ("proxy", "check", "dump", "load", "doctor", "demo"):
+        for command in ("proxy", "check", "dump", "load", "attach", "doctor", "demo"):
             self.assertEqual(tailor(command, "--no-such-option").returncode, 2, command)
 
 

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A proxy that only watches: opens the hub at argv[1] and prints one line per thing that happens, fields separated by
- * '|', for jvm_agent.py to judge. Ends at the end of its standard input. Uses waker 0 as a worker would.
+ * '|', for jvm_agent.py to judge. Ends at the end of its standard input, which may say "wants BITS" and
+ * "wish WHAT MILLISECONDS", as a proxy does through the page. Uses waker 0 as a worker would.
  *
  *   listening | attached PID OWN_PID SLOTS | detached PID | refused PID REASON | lost FROM COUNT
  *   event POSITION KIND TIME CPU PID TID ARG0 ARG1 ARG2 REQUEST TEXT
  *   wake TIME STATE SINCE              the state as it was seen just after the eventfd woke us
- *   page STATE SINCE PAUSES TOTAL LAST MAX HEARTBEAT NOW      every 50 ms, and when a JVM leaves
+ *   can BITS                           after attached
+ *   cause STATE SINCE TEXT             with each wake and each page
+ *   heap TIME YOUNG_USED YOUNG_SIZE OLD_USED OLD_SIZE COLLECTED_YOUNG COLLECTED_OLD NOW    with each page, once it was filled
+ *   wished WORD NOW | granted WORD NOW PAUSES
+ *   page STATE SINCE PAUSES TOTAL LAST MAX HEARTBEAT NOW      every 50 ms, in a pause 5, and when a JVM leaves
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -23,7 +28,27 @@
 static struct {
 	struct tailor_jvm *jvm; /* the latest one */
 	uint64_t position;
+	uint64_t wish; /* not granted yet; 0: none */
 } watched;
+
+static void print_cause(const struct tailor_jvm_page *page, uint64_t state)
+{
+	printf("cause|%d|%" PRIu64 "|%.*s\n", (int)TAILOR_JVM_STATE_OF(state), TAILOR_JVM_SINCE_NS(state), TAILOR_JVM_CAUSE_BYTES,
+	       page->cause);
+}
+
+static void print_heap(const struct tailor_jvm_page *page)
+{
+	uint64_t version = __atomic_load_n(&page->heap.version, __ATOMIC_ACQUIRE);
+	struct tailor_jvm_heap heap = page->heap;
+
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (!version || (version & 1) || __atomic_load_n(&page->heap.version, __ATOMIC_RELAXED) != version)
+		return;
+	printf("heap|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "\n", heap.time_ns,
+	       heap.young_used, heap.young_size, heap.old_used, heap.old_size, heap.collected_young, heap.collected_old,
+	       tailor_clock_ns());
+}
 
 static void print_page(const struct tailor_jvm *jvm)
 {
@@ -33,6 +58,8 @@ static void print_page(const struct tailor_jvm *jvm)
 	printf("page|%d|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "\n",
 	       (int)TAILOR_JVM_STATE_OF(state), TAILOR_JVM_SINCE_NS(state), page->pauses, page->pause_ns_total,
 	       page->pause_ns_last, page->pause_ns_max, page->heartbeat_ns, tailor_clock_ns());
+	print_cause(page, state);
+	print_heap(page);
 }
 
 static void print_event(const struct tailor_channel *channel, uint64_t position, const struct tailor_event *event)
@@ -92,6 +119,7 @@ static void attached(void *context, struct tailor_jvm *jvm)
 {
 	(void)context;
 	printf("attached|%d|%u|%" PRIu64 "\n", (int)jvm->pid, jvm->own_pid, jvm->channel.mask + 1);
+	printf("can|%" PRIu64 "\n", jvm->page->can);
 	tailor_jvm_unref(watched.jvm);
 	watched.jvm = tailor_jvm_ref(jvm);
 	watched.position = 0;
@@ -112,6 +140,41 @@ static void refused(void *context, pid_t pid, const char *reason)
 	printf("refused|%d|%s\n", (int)pid, reason);
 }
 
+static int is_collecting(void)
+{
+	return watched.jvm && TAILOR_JVM_STATE_OF(__atomic_load_n(&watched.jvm->page->state, __ATOMIC_RELAXED)) == TAILOR_JVM_COLLECTING;
+}
+
+/* A line: what a proxy would write into the page. */
+static void obey(const char *input)
+{
+	struct tailor_jvm_page *page = watched.jvm ? watched.jvm->page : NULL;
+	unsigned long wants, milliseconds;
+	int what;
+
+	if (!page)
+		return;
+	if (sscanf(input, "wants %lu", &wants) == 1)
+		__atomic_store_n(&page->wants, wants, __ATOMIC_RELAXED);
+	if (sscanf(input, "wish %d %lu", &what, &milliseconds) == 2) {
+		uint64_t now_ns = tailor_clock_ns();
+
+		watched.wish = TAILOR_JVM_WISH(what, now_ns + milliseconds * TAILOR_NS_PER_MS);
+		printf("wished|%" PRIu64 "|%" PRIu64 "\n", watched.wish, now_ns);
+		__atomic_store_n(&page->wish, watched.wish, __ATOMIC_RELEASE);
+	}
+}
+
+static void look_at_wish(void)
+{
+	const struct tailor_jvm_page *page = watched.jvm ? watched.jvm->page : NULL;
+
+	if (!page || !watched.wish || __atomic_load_n(&page->granted, __ATOMIC_ACQUIRE) != watched.wish)
+		return;
+	printf("granted|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "\n", watched.wish, tailor_clock_ns(), page->pauses);
+	watched.wish = 0;
+}
+
 /* As a worker: says that it sleeps, looks once more, sleeps, and says that it woke. */
 static int sleep_as_worker(struct tailor_jvm_hub *hub)
 {
@@ -119,8 +182,8 @@ static int sleep_as_worker(struct tailor_jvm_hub *hub)
 	                       {.fd = tailor_jvm_hub_fd(hub), .events = POLLIN},
 	                       {.fd = watched.jvm ? watched.jvm->wakers[0] : -1, .events = POLLIN}};
 	uint32_t *sleeping = watched.jvm ? &watched.jvm->page->waker[0].sleeping : NULL;
-	int timeout_ms = 50;
-	char input[64];
+	int timeout_ms = watched.wish ? 1 : is_collecting() ? 5 : 50;
+	char input[64] = "";
 	uint64_t wakes;
 
 	if (sleeping) {
@@ -138,8 +201,15 @@ static int sleep_as_worker(struct tailor_jvm_hub *hub)
 
 		printf("wake|%" PRIu64 "|%d|%" PRIu64 "\n", tailor_clock_ns(), (int)TAILOR_JVM_STATE_OF(state),
 		       TAILOR_JVM_SINCE_NS(state));
+		print_cause(watched.jvm->page, state);
 	}
-	return !(fds[0].revents && read(STDIN_FILENO, input, sizeof(input)) <= 0);
+	if (!fds[0].revents)
+		return 1;
+	if (read(STDIN_FILENO, input, sizeof(input) - 1) <= 0)
+		return 0;
+	for (char *line = strtok(input, "\n"); line; line = strtok(NULL, "\n"))
+		obey(line);
+	return 1;
 }
 
 int main(int argc, char **argv)
@@ -162,7 +232,8 @@ int main(int argc, char **argv)
 	while (sleep_as_worker(hub)) {
 		tailor_jvm_hub_dispatch(hub);
 		read_channel();
-		if (watched.jvm && tailor_clock_ns() > page_at_ns) {
+		look_at_wish();
+		if (watched.jvm && (is_collecting() || tailor_clock_ns() > page_at_ns)) {
 			print_page(watched.jvm);
 			page_at_ns = tailor_clock_ns() + 50 * TAILOR_NS_PER_MS;
 		}

@@ -5,20 +5,14 @@ import os
 import re
 import signal
 import statistics
-import subprocess
 import time
 import unittest
 
-from jvm_agent_harness import JDKS, Driver, Java, agent_path, new_socket, run_tests, scratch
+from jvm_agent_harness import JDKS, Driver, Java, agent_path, has_collector, new_socket, run_tests, scratch
 
 MS = 1_000_000
 PAUSE = re.compile(r"\[(\d+)ns\] GC\(\d+\) Pause (Young|Full|Remark|Cleanup)(.*?) ([\d.]+)ms$")
 SAFEPOINT = re.compile(r'\[(\d+)ns\] Safepoint "(\w+)", .*Total: +(\d+) ns')
-
-
-def has_collector(jdk, collector):
-    return subprocess.run([os.path.join(jdk.home, "bin", "java"), "-XX:+Use%sGC" % collector, "-version"],
-                          capture_output=True).returncode == 0
 
 
 class Run:

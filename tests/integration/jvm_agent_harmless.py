@@ -54,7 +54,7 @@ class AgentIsHarmless(unittest.TestCase):
         path = new_socket()
         for options in ("", "socket=", "slots=64", "socket=%s,slots=100" % path, "socket=%s,slots=" % path, "socket=%s,slots=-64" % path,
                         "socket=%s,slots=32" % path, "socket=%s,slots=64x" % path, "socket=%s,slots=99999999999999999999" % path,
-                        "socket=%s,colour=red" % path, "socket=%s,vthreads=" % path, "socket=%s,vthreads=onn" % path, "socket=/%s" % ("x" * 108), "nonsense"):
+                        "socket=%s,colour=red" % path, "socket=%s,vthreads=" % path, "socket=%s,vthreads=onn" % path, "socket=%s,collect=yes" % path, "socket=/%s" % ("x" * 108), "nonsense"):
             lines = Java(JDKS[-1], 50, agent_path(options)).finish(self)
             self.assertEqual(len(lines), 1, (options, lines))
             self.assertRegex(lines[0], r"^tailor-agent: .*; the JVM runs on without it$")

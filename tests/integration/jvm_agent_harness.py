@@ -21,6 +21,8 @@ SOURCES = os.path.join(os.environ["TAILOR_SOURCE"], "tests", "integration", "jav
 Jdk = collections.namedtuple("Jdk", "version home classes")
 Event = collections.namedtuple("Event", "position kind time_ns cpu pid tid arg0 arg1 arg2 request text")
 Wake = collections.namedtuple("Wake", "time_ns state since_ns")
+Cause = collections.namedtuple("Cause", "state since_ns text")
+Heap = collections.namedtuple("Heap", "time_ns young_used young_size old_used old_size young old now_ns")
 Page = collections.namedtuple("Page", "state since_ns pauses total_ns last_ns max_ns heartbeat_ns now_ns")
 
 scratch = tempfile.mkdtemp(prefix="tailor-jvm-")
@@ -65,6 +67,16 @@ def new_socket():
 
 def agent_path(options):
     return "-agentpath:%s=%s" % (AGENT, options)
+
+
+def has_collector(jdk, collector):
+    return subprocess.run([os.path.join(jdk.home, "bin", "java"), "-XX:+UnlockExperimentalVMOptions", "-XX:+Use%sGC" % collector, "-version"],
+                          capture_output=True).returncode == 0
+
+
+def jvms_of(collectors):
+    """Each JDK with each of the collectors that it has."""
+    return [(jdk, collector) for jdk in JDKS for collector in collectors if has_collector(jdk, collector)]
 
 
 def command(jdk, milliseconds, *options):
@@ -125,10 +137,12 @@ def compiled(jdk, name, *sources):
 class Program:
     """A running Java program that prints what it did, and "done" at last; it says "waiting" and waits for a line before it begins."""
 
-    def __init__(self, jdk, classes, name, argument, *options):
+    def __init__(self, jdk, classes, name, argument, *options, within=(), user=None):
+        """`within` is a command that runs another one."""
         self.jdk = jdk
-        self.process = subprocess.Popen([os.path.join(jdk.home, "bin", "java"), "-Xmx64m", *options, "-cp", classes, name, argument],
-                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([*within, os.path.join(jdk.home, "bin", "java"), "-Xmx64m", *options, "-cp", classes, name, argument],
+                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        user=user, group=user, extra_groups=None if user is None else [])
         started.append(self.process)
         self.pid = self.process.pid
         if self.process.stdout.readline() != "waiting\n":
@@ -139,13 +153,30 @@ class Program:
                               capture_output=True, text=True, timeout=60)
         test.assertIn("return code: 0", load.stdout)
 
-    def finish(self, test, line=""):
-        """Gives it a line of input, waits for its end, and returns what it has printed."""
+    def tell(self, line):
+        """Gives it a line, and returns what it has printed when it has done that (java/Live.java)."""
+        self.process.stdin.write(line + "\n")
+        self.process.stdin.flush()
+        return list(iter(self.process.stdout.readline, "ok\n"))
+
+    def finish(self, test, line="", said=""):
+        """Gives it a line of input, waits for its end, and returns what it has printed. A line on stderr with `said` is expected."""
         out, err = self.process.communicate(line + "\n", timeout=60)
         lines = [line for line in err.splitlines() if line and not line.startswith(("WARNING:", "OpenJDK 64-Bit Server VM warning"))]
+        lines = [line for line in lines if not said or said not in line]
         test.assertEqual((self.process.returncode, lines), (0, []), err)
         test.assertEqual(out.splitlines()[-1], "done")
         return out.splitlines()
+
+
+def live(jdk, collector, mebibytes, agent_options, *options):
+    """java/Live.java with that much alive, and who watches it."""
+    path = new_socket()
+    driver = Driver(path)
+    program = Program(jdk, compiled(jdk, "Live"), "Live", str(mebibytes), "-XX:+UnlockExperimentalVMOptions", "-XX:+Use%sGC" % collector, *options,
+                      agent_path("socket=%s%s" % (path, agent_options)))
+    driver.wait_for("attached")
+    return driver, program
 
 
 class Driver:
@@ -190,6 +221,25 @@ class Driver:
             self.process.stdin.close()
         elif code != 0:
             raise AssertionError("the driver failed with %d" % code)
+
+    def say(self, text):
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def wish(self, what, milliseconds):
+        """Wishes for a collection, and returns how many ns later that was granted."""
+        count = len(self.of("wished")) + 1
+        self.say("wish %d %d" % (what, milliseconds))
+        wished, granted = self.wait_for("wished", count), self.wait_for("granted", count)
+        if wished[1] != granted[1]:
+            raise AssertionError("another wish was granted: %s %s" % (wished, granted))
+        return int(granted[2]) - int(wished[2])
+
+    def causes(self):
+        return [Cause(int(state), int(since), "|".join(text)) for state, since, *text in self.of("cause")]
+
+    def heaps(self):
+        return [Heap(*map(int, fields)) for fields in self.of("heap")]
 
     def of(self, what):
         with self.changed:

@@ -198,6 +198,36 @@ static void shenandoah_counts_what_is_no_pause(void **state)
 	assert_string_equal(describe(), "Shenandoah\tConcurrent GC");
 }
 
+static void a_cause_is_said_while_the_collection_goes_on(void **state)
+{
+	char text[40] = "left over", small[8];
+
+	(void)state;
+	write_jvm("Serial young collection pauses", "Serial full collection pauses");
+	assert_int_equal(perfdata_cause(text, sizeof(text)), 0);
+	assert_string_equal(text, "");
+	strcpy(jvm.cause, "No GC at all");
+	assert_int_equal(perfdata_cause(text, sizeof(text)), 12);
+	strcpy(jvm.cause, "Allocation Failure");
+	assert_int_equal(perfdata_cause(text, sizeof(text)), 18);
+	assert_string_equal(text, "Allocation Failure");
+	assert_int_equal(perfdata_cause(small, sizeof(small)), 7);
+	assert_string_equal(small, "Allocat");
+}
+
+static void a_g1_pause_without_a_cause_is_remark_or_cleanup(void **state)
+{
+	char text[40];
+
+	(void)state;
+	write_jvm("G1 young collection pauses", "G1 concurrent cycle pauses");
+	assert_int_equal(perfdata_cause(text, sizeof(text)), 20);
+	assert_string_equal(text, "G1 remark or cleanup");
+	strcpy(jvm.cause, "G1 Evacuation Pause");
+	assert_int_equal(perfdata_cause(text, sizeof(text)), 19);
+	assert_string_equal(text, "G1 Evacuation Pause");
+}
+
 static void a_collector_of_another_name_is_called_by_it(void **state)
 {
 	(void)state;
@@ -302,6 +332,8 @@ int main(void)
 	        WITH_FILE(a_cause_left_from_an_earlier_pause_is_not_used),
 	        WITH_FILE(cycles_that_overlap_have_no_known_cause),
 	        WITH_FILE(shenandoah_counts_what_is_no_pause),
+	        WITH_FILE(a_cause_is_said_while_the_collection_goes_on),
+	        WITH_FILE(a_g1_pause_without_a_cause_is_remark_or_cleanup),
 	        WITH_FILE(a_collector_of_another_name_is_called_by_it),
 	        WITH_FILE(text_is_cut_to_the_buffer),
 	        WITH_FILE(files_of_another_form_are_refused),
