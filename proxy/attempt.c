@@ -10,6 +10,7 @@
 #include "proxy/queue.h"
 #include "proxy/record.h"
 #include "proxy/server.h"
+#include "proxy/stopped.h"
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
@@ -29,9 +30,12 @@ void exchange_leave_place(struct worker *worker, struct attempt *attempt)
 	attempt->placed = false;
 }
 
-/* With a place at the server, which it takes over in any case. Returns 0, or a negative errno when no connection could be had. */
+/*
+ * With a place at the server, which it takes over in any case. `from`: the server whose stop has called for it, -1: none has. Returns 0, or
+ * a negative errno when no connection could be had.
+ */
 static int begin_attempt(struct worker *worker, struct client *client, unsigned int server,
-                         enum tailor_failover_reason reason, bool fresh)
+                         enum tailor_failover_reason reason, bool fresh, int from)
 {
 	struct exchange *exchange = &client->exchange;
 	unsigned int index = exchange->attempts;
@@ -39,6 +43,10 @@ static int begin_attempt(struct worker *worker, struct client *client, unsigned 
 
 	assert(index < TAILOR_ATTEMPTS_MAX && server < worker->options->servers);
 	exchange->attempt[index] = (struct attempt){.server = (uint8_t)server, .reason = (uint16_t)reason, .placed = true};
+	if (from >= 0) {
+		exchange->attempt[index].from = (uint8_t)from;
+		exchange->attempt[index].signal_ns = worker->server[from].standing.signal_ns;
+	}
 	exchange->attempts++;
 	ret = upstream_begin(worker, client, index, fresh);
 	if (ret < 0) {
@@ -54,7 +62,7 @@ int attempt_place(struct worker *worker, struct client *client, unsigned int ser
 	struct exchange *exchange = &client->exchange;
 
 	switch (queue_enter(worker, client, server)) {
-	case QUEUE_GO: return begin_attempt(worker, client, server, reason, fresh);
+	case QUEUE_GO: return begin_attempt(worker, client, server, reason, fresh, -1);
 	case QUEUE_FULL: return -EBUSY;
 	case QUEUE_WAIT: break;
 	}
@@ -77,11 +85,12 @@ void exchange_granted(struct worker *worker, struct client *client, int server)
 		server = now;
 	}
 	if (server < 0 || begin_attempt(worker, client, (unsigned int)server,
-	                                (enum tailor_failover_reason)exchange->queued_reason, exchange->queued_fresh) < 0)
+	                                (enum tailor_failover_reason)exchange->queued_reason, exchange->queued_fresh, -1) < 0)
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 }
 
-void exchange_drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end)
+/* `drained`: what they will answer is little enough to be read for the connections' sake. */
+static void drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end, bool drained)
 {
 	struct exchange *exchange = &client->exchange;
 
@@ -89,20 +98,32 @@ void exchange_drop_attempts(struct worker *worker, struct client *client, enum t
 		if (!exchange->attempt[i].upstream || (int)i == exchange->winner)
 			continue;
 		record_attempt(worker, TAILOR_EVENT_ATTEMPT_END, exchange, i, end);
-		upstream_drop(worker, exchange->attempt[i].upstream);
+		(drained ? upstream_drain : upstream_drop)(worker, exchange->attempt[i].upstream);
 		exchange_leave_place(worker, &exchange->attempt[i]);
 	}
 	queue_leave(worker, client);
 }
 
-static struct failover_case describe(const struct worker *worker, const struct exchange *exchange,
-                                     int other, enum tailor_failover_reason reason)
+void exchange_drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end)
+{
+	drop_attempts(worker, client, end, false);
+}
+
+void exchange_drop_losers(struct worker *worker, struct client *client, const struct http1_head *head)
+{
+	/* They were asked for the same. */
+	drop_attempts(worker, client, TAILOR_ATTEMPT_END_LOST,
+	              head->framing == HTTP1_NO_BODY || (head->framing == HTTP1_LENGTH && head->content_length <= UPSTREAM_DRAIN_BYTES_MAX));
+}
+
+static struct failover_case describe(const struct worker *worker, const struct exchange *exchange, unsigned int server, int other, enum tailor_failover_reason reason)
 {
 	const struct tailor_proxy_options *options = worker->options;
 
 	return (struct failover_case){
 	        .reason = reason,
-	        .enabled = server_avoids_stops(worker),
+	        .enabled = options->replay_when != TAILOR_PROXY_REPLAY_NEVER && stopped_matters(worker, worker->server[server].standing.kind),
+	        .lasts = worker->server[server].standing.lasting,
 	        .other_exists = other >= 0,
 	        .other_paused = other >= 0 && server_is_paused(worker, (unsigned int)other),
 	        .other_down = other >= 0 && server_is_down(worker, (unsigned int)other),
@@ -122,7 +143,7 @@ static bool retry(struct worker *worker, struct client *client, unsigned int ser
 {
 	struct exchange *exchange = &client->exchange;
 	int next = server_other(worker, server);
-	struct failover_case c = describe(worker, exchange, next, reason);
+	struct failover_case c = describe(worker, exchange, server, next, reason);
 
 	c.stale_connection = stale;
 	if (failover_judge(&c).action != FAILOVER_REPLAY)
@@ -179,40 +200,57 @@ static enum tailor_not_moved move(struct worker *worker, struct client *client, 
 		return TAILOR_NOT_MOVED_BUDGET;
 	if (!queue_take_place(worker, to))
 		why = TAILOR_NOT_MOVED_FULL;
-	else if (begin_attempt(worker, client, to, reason, false) == 0)
+	else if (begin_attempt(worker, client, to, reason, false, (int)from) == 0)
 		return TAILOR_NOT_MOVED_REASONS;
 	budget_give_for(worker, from);
 	return why;
 }
 
-void exchange_server_paused(struct worker *worker, struct upstream *upstream, bool again)
+static enum tailor_failover_reason reason_of(enum tailor_stop_kind kind)
+{
+	switch (kind) {
+	case TAILOR_STOP_GC: return TAILOR_FAILOVER_GC;
+	case TAILOR_STOP_SAFEPOINT: return TAILOR_FAILOVER_SAFEPOINT;
+	default: return TAILOR_FAILOVER_STALL;
+	}
+}
+
+/* Another attempt is under way, at a server that runs. */
+static bool is_elsewhere_too(const struct worker *worker, const struct exchange *exchange, unsigned int index)
+{
+	for (unsigned int i = 0; i < exchange->attempts; i++) {
+		if (i != index && exchange->attempt[i].upstream && !server_is_paused(worker, exchange->attempt[i].server))
+			return true;
+	}
+	return false;
+}
+
+void exchange_server_paused(struct worker *worker, struct upstream *upstream)
 {
 	struct client *client = upstream->client;
 	struct exchange *exchange = &client->exchange;
+	struct attempt *attempt = &exchange->attempt[upstream->attempt];
 	unsigned int server = upstream->server;
+	enum tailor_failover_reason reason = reason_of(worker->server[server].standing.kind);
 	int other = server_other(worker, server);
-	struct failover_case c = describe(worker, exchange, other, TAILOR_FAILOVER_GC);
+	struct failover_case c = describe(worker, exchange, server, other, reason);
 	struct failover_verdict verdict;
 	enum tailor_not_moved why;
 
-	/* Read whole, or also under way elsewhere: this pause costs it nothing. */
-	if (exchange->response_complete || exchange->tunnel || exchange_live_attempts(exchange) > 1)
+	/* Read whole, or also under way elsewhere: this stop costs it nothing. */
+	if (exchange->response_complete || exchange->tunnel || is_elsewhere_too(worker, exchange, upstream->attempt))
 		return;
 	verdict = failover_judge(&c);
-	if (verdict.action != FAILOVER_REPLAY) {
-		if (!again)
-			count(&worker->counters.not_moved[verdict.why == TAILOR_NOT_MOVED_BODY && exchange->replay_full
-			                                          ? TAILOR_NOT_MOVED_REPLAY_FULL
-			                                          : verdict.why]);
-		return;
-	}
-	why = move(worker, client, server, (unsigned int)other, TAILOR_FAILOVER_GC);
+	why = verdict.why;
+	if (verdict.action == FAILOVER_REPLAY)
+		why = move(worker, client, server, (unsigned int)other, reason);
+	else if (why == TAILOR_NOT_MOVED_BODY && exchange->replay_full)
+		why = TAILOR_NOT_MOVED_REPLAY_FULL;
 	if (why != TAILOR_NOT_MOVED_REASONS) {
-		if (!again || why == TAILOR_NOT_MOVED_DOWN)
-			count(&worker->counters.not_moved[why]);
+		stopped_not_moved(worker, server, attempt, why);
 		return;
 	}
+	stopped_moved(worker, server, attempt);
 	exchange->moved = true;
-	count(&worker->counters.server[server].moved_away);
 	count(&worker->counters.server[other].moved_here);
 }

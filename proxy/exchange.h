@@ -44,9 +44,11 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 /* Closes all attempts but the winner's. */
 void exchange_drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end);
 
-/* The server of an attempt in flight has stopped. `again`: it was looked at before, and the other server has come back
- * since. */
-void exchange_server_paused(struct worker *worker, struct upstream *upstream, bool again);
+/* The winner's answer begins with that head: ends the others' attempts. */
+void exchange_drop_losers(struct worker *worker, struct client *client, const struct http1_head *head);
+
+/* The server of an attempt in flight stands still; again whenever more is known about that. */
+void exchange_server_paused(struct worker *worker, struct upstream *upstream);
 
 /* The client can get nothing any more: ends the request, if there is one, and closes. */
 void exchange_client_gone(struct worker *worker, struct client *client);

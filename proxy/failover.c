@@ -6,6 +6,15 @@ static struct failover_verdict not_moved(enum failover_action action, enum tailo
 	return (struct failover_verdict){.action = action, .why = why};
 }
 
+bool failover_stop_lasts(const struct failover_stop *stop)
+{
+	if (stop->when == TAILOR_PROXY_REPLAY_ALWAYS)
+		return true;
+	if (!stop->rest.known)
+		return stop->lasted_ns >= FAILOVER_UNKNOWN_NS;
+	return stop->rest.ns > stop->service_ns + FAILOVER_MARGIN_NS;
+}
+
 /* The server stopped but will go on: waiting is always possible, so any doubt means waiting. */
 static struct failover_verdict judge_pause(const struct failover_case *c)
 {
@@ -25,6 +34,9 @@ static struct failover_verdict judge_pause(const struct failover_case *c)
 		return not_moved(FAILOVER_WAIT, TAILOR_NOT_MOVED_DOWN);
 	if (c->other_paused)
 		return not_moved(FAILOVER_WAIT, TAILOR_NOT_MOVED_BOTH_PAUSED);
+	/* Last, so that what counts as short is what would have been moved. */
+	if (!c->lasts)
+		return not_moved(FAILOVER_WAIT, TAILOR_NOT_MOVED_SHORT);
 	return (struct failover_verdict){.action = FAILOVER_REPLAY};
 }
 

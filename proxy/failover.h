@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <tailor/event.h>
 
+#include "proxy/expect.h"
 #include "proxy/proxy.h"
 
 enum failover_action {
@@ -14,9 +15,25 @@ enum failover_action {
 	FAILOVER_FAIL,   /* answer with an error */
 };
 
+/* A stop unlike any before is waited for that long: the pauses of collectors that hardly stop are over by then. */
+#define FAILOVER_UNKNOWN_NS UINT64_C(200000)
+/* What a move costs beyond the other server's answer, and more than the error of a good guess. */
+#define FAILOVER_MARGIN_NS UINT64_C(100000)
+
+struct failover_stop {
+	enum tailor_proxy_replay_when when;
+	struct expect_rest rest; /* of the stop, as it is expected */
+	uint64_t lasted_ns;
+	uint64_t service_ns; /* what another server is expected to take */
+};
+
+/* Whether the stop lasts longer than it takes another server to answer, as far as can be known. With NEVER, too: others take over then. */
+bool failover_stop_lasts(const struct failover_stop *stop);
+
 struct failover_case {
 	enum tailor_failover_reason reason; /* never TAILOR_FAILOVER_NONE */
 	bool enabled;                       /* failover on such a stop is on */
+	bool lasts;                         /* failover_stop_lasts() */
 	bool other_exists;
 	bool other_paused;
 	bool other_down;

@@ -301,6 +301,19 @@ void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
 	proxy->attached[server] = false;
 }
 
+void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server)
+{
+	if (server >= proxy->options.servers)
+		return;
+	pthread_mutex_lock(&proxy->commands);
+	for (unsigned int i = 0; i < proxy->started; i++) {
+		struct command command = {.kind = COMMAND_GONE, .server = server};
+
+		command_run(proxy, i, &command);
+	}
+	pthread_mutex_unlock(&proxy->commands);
+}
+
 void tailor_proxy_apply(struct tailor_proxy *proxy, const struct tailor_proxy_settings *settings)
 {
 	pthread_mutex_lock(&proxy->commands);

@@ -155,6 +155,12 @@ void tailor_proxy_jvm_attach(struct tailor_proxy *proxy, unsigned int server, st
                              const int wakers[TAILOR_JVM_WAKERS]);
 void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server);
 
+/*
+ * The server's process has ended. What is in flight there and has not been answered moves where it may, or is answered 502 now: the end
+ * of a connection that another process still holds would never be told. Only with TAILOR_STOP_GONE in failover_on. One thread at a time.
+ */
+void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server);
+
 /* Why a request in flight at a server that stopped was not moved to the other. */
 enum tailor_not_moved {
 	TAILOR_NOT_MOVED_OFF,         /* failover is off */
@@ -183,11 +189,22 @@ struct tailor_proxy_server_status {
 	uint64_t pauses;       /* pause starts seen */
 	uint64_t moved_away;   /* requests moved to another server when this one paused */
 	uint64_t moved_here;   /* requests moved to this one then: its extra load */
+	uint64_t stops[TAILOR_STOP_KINDS]; /* stops seen that are over, by their kind as known at the end */
+	uint64_t service_ns;   /* what half of its answers took at most, when it was last of use to know; 0: not known */
 	uint32_t in_flight;
 	uint32_t connections;
 	uint8_t agent;         /* a JVM is attached */
-	uint8_t paused;
+	uint8_t paused;        /* it stands still */
+	uint8_t stop;          /* by what: enum tailor_stop_kind */
 };
+
+/*
+ * Times from the word that a server stands still, or from the moment at which that was judged to last too long, to the bytes of a
+ * request that was therefore sent to another one being the kernel's. By bucket i all up to tailor_reaction_bucket_ns[i] that are longer
+ * than the one before; the last one is all others.
+ */
+#define TAILOR_REACTION_BUCKETS 16
+extern const uint64_t tailor_reaction_bucket_ns[TAILOR_REACTION_BUCKETS];
 
 /* Why the proxy answered a request itself. */
 enum tailor_refusal {
@@ -219,6 +236,10 @@ struct tailor_proxy_status {
 	uint64_t cut;
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
+	uint64_t reaction[TAILOR_REACTION_BUCKETS + 1]; /* replays by how long it took to send them, each in one bucket */
+	uint64_t reaction_ns_total;
+	uint64_t switches;      /* another server became the active one because that one stood still */
+	uint64_t switch_backs;  /* of them, to the one that had been it before, within ten times switch_min_ns */
 	uint64_t stopped;     /* cut at the deadline of a stop; among client_gone */
 	uint64_t stale_completions;
 	uint64_t tunnels;     /* connections that have changed their protocol */

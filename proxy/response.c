@@ -12,6 +12,7 @@
 #include "proxy/head.h"
 #include "proxy/record.h"
 #include "proxy/reframe.h"
+#include "proxy/stopped.h"
 #include "proxy/timeouts.h"
 #include "proxy/tunnel.h"
 #include "proxy/upstream.h"
@@ -39,6 +40,7 @@ static void complete(struct worker *worker, struct upstream *upstream)
 	struct exchange *exchange = &upstream->client->exchange;
 
 	exchange->response_complete = true;
+	stopped_answered(worker, &exchange->attempt[upstream->attempt]);
 	exchange_leave_place(worker, &exchange->attempt[upstream->attempt]);
 	judge_reuse(upstream, exchange);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);
@@ -147,7 +149,7 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	int length;
 
 	exchange->winner = (int8_t)upstream->attempt;
-	exchange_drop_attempts(worker, client, TAILOR_ATTEMPT_END_LOST);
+	exchange_drop_losers(worker, client, head);
 	choose_reframing(worker, exchange, head);
 	if (!head->keep_alive || head->framing == HTTP1_UNTIL_CLOSE)
 		upstream->dirty = true;

@@ -3,14 +3,15 @@
 
 #include <string.h>
 
+#include "proxy/pause.h"
+#include "proxy/stopped.h"
+
 #define BACK_OFF_MIN_NS (100 * TAILOR_NS_PER_MS)
 #define BACK_OFF_MAX_NS (2 * TAILOR_NS_PER_S)
 
 bool server_is_paused(const struct worker *worker, unsigned int server)
 {
-	const struct tailor_jvm_page *page = worker->server[server].page;
-
-	return page && TAILOR_JVM_STATE_OF(__atomic_load_n(&page->state, __ATOMIC_ACQUIRE)) == TAILOR_JVM_COLLECTING;
+	return TAILOR_STOP_KIND(pause_word(worker, server)) != TAILOR_STOP_NONE;
 }
 
 static bool is_after_now(uint64_t time_ns)
@@ -64,15 +65,20 @@ static bool is_reachable(const struct worker *worker, unsigned int server)
 	return !server_is_down(worker, server) || worker->server[server].idle;
 }
 
-bool server_avoids_stops(const struct worker *worker)
+/* It stands still by what the configuration wants to be heeded; also in the rest of a safepoint behind a collection. */
+static bool is_avoided(const struct worker *worker, unsigned int server)
 {
-	return worker->options->failover_on != 0;
+	enum tailor_stop_kind kind = TAILOR_STOP_KIND(pause_word(worker, server));
+
+	if (kind == TAILOR_STOP_NONE)
+		return false;
+	return stopped_matters(worker, kind) || (kind == TAILOR_STOP_SAFEPOINT && worker->server[server].standing.kind == TAILOR_STOP_GC &&
+	                                         stopped_matters(worker, TAILOR_STOP_GC));
 }
 
 bool server_may_serve(const struct worker *worker, int server)
 {
-	return server >= 0 && !server_is_down(worker, (unsigned int)server) &&
-	       !(server_avoids_stops(worker) && server_is_paused(worker, (unsigned int)server));
+	return server >= 0 && !server_is_down(worker, (unsigned int)server) && !is_avoided(worker, (unsigned int)server);
 }
 
 /* How little it is to be hoped that it answers soon. A stopped server answers late, one that is down never. */

@@ -5,7 +5,7 @@
 
 #include "proxy/worker.h"
 
-/* Its JVM is inside a collection; looks at the page itself, so that a request never starts towards a stopped server. */
+/* It stands still; asks those who tell (pause_word()), so that a request never starts towards a stopped server. */
 bool server_is_paused(const struct worker *worker, unsigned int server);
 /* It did not take connections lately. */
 bool server_is_down(const struct worker *worker, unsigned int server);
@@ -13,8 +13,6 @@ bool server_is_down(const struct worker *worker, unsigned int server);
 void server_mark_down(struct worker *worker, unsigned int server);
 void server_mark_up(struct worker *worker, unsigned int server);
 
-/* Whether the configuration wants requests to be kept from servers that stand still. */
-bool server_avoids_stops(const struct worker *worker);
 /* It is neither down nor, where that matters, stopped. False for -1. */
 bool server_may_serve(const struct worker *worker, int server);
 

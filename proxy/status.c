@@ -24,6 +24,16 @@ static void add_server(struct tailor_proxy_server_status *status, const struct c
 	/* Each worker sees every pause: the one that is furthest knows how many there were. */
 	if (pauses > status->pauses)
 		status->pauses = pauses;
+	for (unsigned int i = 0; i < TAILOR_STOP_KINDS; i++) {
+		uint64_t stops = load(&counters->server[server].stops[i]);
+
+		if (stops > status->stops[i])
+			status->stops[i] = stops;
+	}
+	if (load(&counters->server[server].service_ns))
+		status->service_ns = load(&counters->server[server].service_ns);
+	if (load(&counters->server[server].stop))
+		status->stop = (uint8_t)load(&counters->server[server].stop);
 	status->agent |= load(&counters->server[server].agent) != 0;
 	status->paused |= load(&counters->server[server].paused) != 0;
 }
@@ -37,6 +47,11 @@ void status_add(struct tailor_proxy_status *status, const struct worker *worker)
 	status->client_gone += load(&counters->client_gone);
 	status->cut += load(&counters->cut);
 	status->failed_over += load(&counters->failed_over);
+	for (unsigned int i = 0; i <= TAILOR_REACTION_BUCKETS; i++)
+		status->reaction[i] += load(&counters->reaction[i]);
+	status->reaction_ns_total += load(&counters->reaction_ns_total);
+	status->switches += load(&counters->switches);
+	status->switch_backs += load(&counters->switch_backs);
 	status->stopped += load(&counters->stopped);
 	status->stale_completions += load(&counters->stale_completions);
 	status->tunnels += load(&counters->tunnels);

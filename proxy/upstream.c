@@ -11,10 +11,12 @@
 
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
+#include "proxy/pause.h"
 #include "proxy/record.h"
 #include "proxy/replay.h"
 #include "proxy/response.h"
 #include "proxy/server.h"
+#include "proxy/stopped.h"
 #include "proxy/tag.h"
 #include "proxy/tunnel.h"
 
@@ -55,10 +57,12 @@ static void attach(struct worker *worker, struct upstream *upstream, struct clie
 	client->exchange.attempt[index].upstream = upstream;
 	list_add(&worker->server[upstream->server].in_flight, upstream);
 	change_load(worker, upstream->server, 1);
+	pause_watch(worker, upstream->server);
 }
 
 static void detach(struct worker *worker, struct upstream *upstream)
 {
+	stopped_leave(worker, &upstream->client->exchange.attempt[upstream->attempt]);
 	upstream->client->exchange.attempt[upstream->attempt].upstream = NULL;
 	upstream->client = NULL;
 	/* The tag stays until the next request: the server's write may return only now. */
@@ -140,6 +144,7 @@ static void start_sending(struct worker *worker, struct upstream *upstream, bool
 
 	upstream->state = UPSTREAM_BUSY;
 	exchange->attempt[upstream->attempt].port = upstream->port;
+	exchange->attempt[upstream->attempt].sent_ns = worker->now_ns;
 	if (upstream->tag)
 		tag_store(upstream->tag, exchange->id);
 	record_attempt(worker, TAILOR_EVENT_ATTEMPT_SEND, exchange, upstream->attempt, begins);
@@ -190,6 +195,8 @@ void upstream_send(struct worker *worker, struct upstream *upstream)
 		tailor_ring_send(worker->ring, upstream->connection.fd, replay_forward(client) + attempt->sent_bytes,
 		                 exchange->forward_end - attempt->sent_bytes, 0,
 		                 connection_begin(&upstream->connection, OPERATION_SEND));
+		if (attempt->signal_ns)
+			stopped_handing(worker, attempt);
 	} else if (exchange->request_complete && !attempt->sent) {
 		attempt->sent = true;
 		record_attempt(worker, TAILOR_EVENT_ATTEMPT_SENT, exchange, upstream->attempt, 0);
@@ -226,6 +233,18 @@ void upstream_drop(struct worker *worker, struct upstream *upstream)
 	close_upstream(worker, upstream);
 }
 
+/* Into the pool. */
+static void become_idle(struct worker *worker, struct upstream *upstream)
+{
+	upstream->state = UPSTREAM_IDLE;
+	input_rest(worker, &upstream->in);
+	upstream->in.own = false;
+	list_add(&worker->server[upstream->server].idle, upstream);
+	/* The most recently used one is used next, so that those of a past peak come to their end. */
+	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
+	upstream_receive(worker, upstream);
+}
+
 void upstream_release(struct worker *worker, struct upstream *upstream)
 {
 	const struct connection *connection = &upstream->connection;
@@ -238,24 +257,101 @@ void upstream_release(struct worker *worker, struct upstream *upstream)
 		close_upstream(worker, upstream);
 		return;
 	}
-	upstream->state = UPSTREAM_IDLE;
-	input_rest(worker, &upstream->in);
-	upstream->in.own = false;
-	list_add(&worker->server[upstream->server].idle, upstream);
-	/* The most recently used one is used next, so that those of a past peak come to their end. */
-	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->idle_timeout_ns);
+	become_idle(worker, upstream);
+}
+
+void upstream_drain(struct worker *worker, struct upstream *upstream)
+{
+	const struct exchange *exchange = &upstream->client->exchange;
+	const struct attempt *attempt = &exchange->attempt[upstream->attempt];
+
+	/* The request has to be there whole: its buffer is the client's, whose next request comes soon. */
+	if (upstream->state != UPSTREAM_BUSY || !attempt->sent || upstream->dirty || upstream->ended || worker->stopping ||
+	    connection_has(&upstream->connection, OPERATION_SEND)) {
+		upstream_drop(worker, upstream);
+		return;
+	}
+	upstream->state = UPSTREAM_DRAINING;
+	upstream->drain_method = (uint8_t)exchange->method;
+	upstream->drain_body = false;
+	detach(worker, upstream);
+	list_add(&worker->server[upstream->server].draining, upstream);
+	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->response_timeout_ns);
 	upstream_receive(worker, upstream);
+}
+
+static void close_listed(struct worker *worker, struct upstream *upstream)
+{
+	list_remove(upstream);
+	close_upstream(worker, upstream);
+}
+
+/* Reads the head of an answer that nobody wants. Returns 1, 0 when there is more to come, -1 when the connection is of no use behind it. */
+static int drain_head(struct worker *worker, struct upstream *upstream)
+{
+	struct http1_head *head = &worker->head;
+	struct input *in = &upstream->in;
+
+	for (;;) {
+		int ret = http1_parse_response(in->data + in->start, input_length(in), &worker->response_limits, &upstream->search,
+		                               (enum http1_method)upstream->drain_method, head);
+
+		if (ret <= 0)
+			return ret;
+		if (head->status == 101)
+			return -1;
+		in->start += (uint32_t)head->head_bytes;
+		in->body = in->start;
+		upstream->search = (struct http1_search){0};
+		if (head->status >= 200)
+			break;
+		if (input_length(in) == 0)
+			return 0;
+	}
+	if (!head->keep_alive || (head->framing != HTTP1_NO_BODY && head->framing != HTTP1_LENGTH))
+		return -1;
+	upstream->drain_left = head->framing == HTTP1_LENGTH ? head->content_length : 0;
+	upstream->drain_body = true;
+	return upstream->drain_left <= UPSTREAM_DRAIN_BYTES_MAX ? 1 : -1;
+}
+
+/* Bytes of an answer that nobody wants. */
+static void drain(struct worker *worker, struct upstream *upstream)
+{
+	struct input *in = &upstream->in;
+	int ret = 1;
+
+	do {
+		uint32_t bytes;
+
+		(void)input_gather(worker, in);
+		if (!upstream->drain_body)
+			ret = drain_head(worker, upstream);
+		bytes = !upstream->drain_body ? 0 : upstream->drain_left < input_length(in) ? (uint32_t)upstream->drain_left : input_length(in);
+		in->start += bytes;
+		in->body = in->start;
+		upstream->drain_left -= bytes;
+	} while (ret > 0 && upstream->drain_left > 0 && input_waits(in));
+	if (ret > 0 && upstream->drain_left == 0 && input_empty(in)) {
+		list_remove(upstream);
+		become_idle(worker, upstream);
+	} else if (ret < 0 || upstream->drain_left == 0) {
+		/* Or there is more behind it than was asked for. */
+		input_clear(worker, in);
+		close_listed(worker, upstream);
+	} else {
+		upstream->in.own = true;
+		upstream_receive(worker, upstream);
+	}
 }
 
 void upstream_close_idle(struct worker *worker)
 {
 	for (unsigned int i = 0; i < worker->options->servers; i++) {
-		while (worker->server[i].idle) {
-			struct upstream *upstream = worker->server[i].idle;
-
-			list_remove(upstream);
-			close_upstream(worker, upstream);
-		}
+		while (worker->server[i].idle)
+			close_listed(worker, worker->server[i].idle);
+		while (worker->server[i].draining)
+			close_listed(worker, worker->server[i].draining);
 	}
 }
 
@@ -307,8 +403,14 @@ static void received(struct worker *worker, struct upstream *upstream, int resul
 	if (upstream->state == UPSTREAM_IDLE) {
 		/* Closed by the server, or bytes that nobody asked for. */
 		input_clear(worker, &upstream->in);
-		list_remove(upstream);
-		close_upstream(worker, upstream);
+		close_listed(worker, upstream);
+	} else if (upstream->state == UPSTREAM_DRAINING) {
+		if (result > 0) {
+			drain(worker, upstream);
+			return;
+		}
+		input_clear(worker, &upstream->in);
+		close_listed(worker, upstream);
 	} else if (upstream->client->exchange.response_complete) {
 		/* The same, while the client still reads. */
 		upstream->dirty = true;
@@ -358,9 +460,8 @@ void upstream_complete(struct worker *worker, struct upstream *upstream, enum op
 
 void upstream_alarm(struct worker *worker, struct upstream *upstream)
 {
-	if (upstream->state == UPSTREAM_IDLE) {
-		list_remove(upstream);
-		close_upstream(worker, upstream);
+	if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_DRAINING) {
+		close_listed(worker, upstream);
 	} else if (upstream->state == UPSTREAM_CONNECTING)
 		connected(worker, upstream, -ETIMEDOUT);
 	else if (upstream->state == UPSTREAM_BUSY)

@@ -21,11 +21,19 @@ void upstream_receive(struct worker *worker, struct upstream *upstream);
 void upstream_drop(struct worker *worker, struct upstream *upstream);
 void upstream_release(struct worker *worker, struct upstream *upstream);
 
+/* More than this is not read only to keep a connection. */
+#define UPSTREAM_DRAIN_BYTES_MAX (64 * 1024)
+/*
+ * Takes the connection off its attempt, whose answer nobody wants any more: it is awaited and thrown away, after which the connection can
+ * be used again. Where that cannot be, or turns out to be too much, it is closed.
+ */
+void upstream_drain(struct worker *worker, struct upstream *upstream);
+
 /* From the loop. */
 void upstream_complete(struct worker *worker, struct upstream *upstream, enum operation operation, int result);
 void upstream_alarm(struct worker *worker, struct upstream *upstream);
 void upstream_closed(struct worker *worker, struct upstream *upstream);
-/* Closes the pool. */
+/* Closes the pool, and what was to come back to it. */
 void upstream_close_idle(struct worker *worker);
 
 #endif /* TAILOR_PROXY_UPSTREAM_H */

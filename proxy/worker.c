@@ -2,6 +2,7 @@
 #include "proxy/worker.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -14,6 +15,7 @@
 #include "proxy/pause.h"
 #include "proxy/queue.h"
 #include "proxy/replay.h"
+#include "proxy/stopped.h"
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
@@ -57,7 +59,10 @@ int worker_open(struct worker *worker)
 	                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (worker->memory == MAP_FAILED)
 		worker->memory = NULL;
-	if (!worker->memory || pool_open(&worker->in_pool, worker->client_slots, worker->in_bytes) < 0 ||
+	worker->learned = calloc(options->servers, sizeof(*worker->learned));
+	for (unsigned int i = 0; worker->learned && i < options->servers; i++)
+		worker->server[i].learned = &worker->learned[i];
+	if (!worker->memory || !worker->learned || pool_open(&worker->in_pool, worker->client_slots, worker->in_bytes) < 0 ||
 	    pool_open(&worker->forward_pool, worker->client_slots, worker->forward_bytes) < 0 ||
 	    pool_open(&worker->out_pool, worker->client_slots, worker->out_bytes) < 0 ||
 	    pool_open(&worker->upstream_in_pool, worker->upstream_slots, worker->upstream_in_bytes) < 0 ||
@@ -73,6 +78,8 @@ int worker_open(struct worker *worker)
 void worker_close(struct worker *worker)
 {
 	replay_close(worker);
+	free(worker->learned);
+	worker->learned = NULL;
 	if (worker->memory)
 		munmap(worker->memory, worker->memory_bytes);
 	worker->memory = NULL;
@@ -224,6 +231,7 @@ static void run_command(struct worker *worker)
 			return;
 		}
 		break;
+	case COMMAND_GONE: stopped_gone(worker, command->server); break;
 	case COMMAND_APPLY: apply(worker, command->settings); break;
 	case COMMAND_STOP: stop(worker, command->deadline_ns, command->patient); break;
 	}
@@ -238,6 +246,8 @@ static void complete_own(struct worker *worker, const struct tailor_completion *
 	case OPERATION_ACCEPT: accepted(worker, completion); break;
 	case OPERATION_COMMAND: run_command(worker); break;
 	case OPERATION_TIMER: worker->timer_ns = UINT64_MAX; break;
+	case OPERATION_BEAT: pause_beat(worker); break;
+	case OPERATION_STOPS: pause_stops_complete(worker, completion); break;
 	case OPERATION_CANCEL: break;
 	default:
 		if (pause_waker_complete(worker, operation - OPERATION_WAKER,
@@ -330,6 +340,7 @@ static void ring_alarms(struct worker *worker)
 		accept_again(worker);
 	if (worker->now_ns >= worker->trim_ns)
 		trim(worker);
+	stopped_alarms(worker);
 	if (worker->stopping && worker->now_ns >= worker->stop_deadline_ns) {
 		worker->stop_deadline_ns = UINT64_MAX;
 		client_close_all(worker, true);
@@ -339,7 +350,10 @@ static void ring_alarms(struct worker *worker)
 static uint64_t next_deadline_ns(const struct worker *worker)
 {
 	uint64_t deadline_ns = wheel_next_ns(&worker->wheel);
+	uint64_t stopped_ns = stopped_next_ns(worker);
 
+	if (stopped_ns < deadline_ns)
+		deadline_ns = stopped_ns;
 	if (worker->accept_retry_ns < deadline_ns)
 		deadline_ns = worker->accept_retry_ns;
 	if (worker->trim_ns < deadline_ns && trimmable(worker))
@@ -410,12 +424,14 @@ static void serve(struct worker *worker)
 		worker->turn++;
 		/* Before anything else: a stopped server's requests are the ones that cannot wait. */
 		pause_look(worker);
+		stopped_submit(worker);
 		if (ret < 0)
 			usleep(1000); /* the kernel refuses to go on for now; do not spin on it */
 		while (tailor_ring_next(worker->ring, &completion))
 			complete(worker, &completion);
 		ring_alarms(worker);
 		queue_run(worker);
+		stopped_submit(worker);
 	}
 }
 
@@ -439,6 +455,7 @@ void *worker_run(void *argument)
 		wheel_open(&worker->wheel, worker->now_ns);
 		worker->timer_ns = UINT64_MAX;
 		worker->accept_retry_ns = UINT64_MAX;
+		pause_open(worker);
 		if (!worker->options->accept_later)
 			accept_again(worker);
 		read_command(worker);

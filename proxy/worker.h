@@ -16,7 +16,8 @@
  *   tunnel.c    what follows a change of protocol
  *   upstream.c  connections to servers and their pool
  *   response.c  the chosen response, framed for the client
- *   pause.c     what the JVMs' pages say
+ *   pause.c     which servers stand still, from all who tell
+ *   stopped.c   what is done about it, expect.c for how long it will be
  *   worker.c    the loop
  */
 #ifndef TAILOR_PROXY_WORKER_H
@@ -33,6 +34,7 @@
 #include "base/clock.h"
 #include "http1/http1.h"
 #include "proxy/date.h"
+#include "proxy/expect.h"
 #include "proxy/input.h"
 #include "proxy/pool.h"
 #include "proxy/proxy.h"
@@ -52,6 +54,8 @@ enum operation {
 	OPERATION_ACCEPT,
 	OPERATION_COMMAND,
 	OPERATION_TIMER,
+	OPERATION_BEAT,
+	OPERATION_STOPS,
 	OPERATION_WAKER, /* + server */
 };
 #define SLOT_WORKER UINT32_MAX
@@ -79,6 +83,7 @@ enum upstream_state {
 	UPSTREAM_CONNECTING,
 	UPSTREAM_IDLE, /* in the pool */
 	UPSTREAM_BUSY, /* carries an attempt */
+	UPSTREAM_DRAINING, /* has carried one that lost; its answer is awaited, and thrown away */
 	UPSTREAM_CLOSING,
 };
 
@@ -103,6 +108,10 @@ struct upstream {
 	struct input in;
 	bool ended; /* the server sends no more; what it has sent comes first */
 	int end_result;
+	/* While draining. */
+	uint8_t drain_method; /* enum http1_method */
+	bool drain_body;      /* the head has been read */
+	uint64_t drain_left;
 };
 
 struct attempt {
@@ -113,6 +122,11 @@ struct attempt {
 	bool placed;         /* has one of the places that limits.in_flight gives its server */
 	bool sent;           /* ATTEMPT_SENT is written */
 	bool response_begun; /* RESPONSE_BEGIN is written */
+	bool judged;         /* in the stop that its server is in, and counted as not moved */
+	bool shortly;        /* waits there, as that is expected to be short; counted when it has */
+	uint8_t from;        /* with signal_ns: the server that stands still */
+	uint64_t signal_ns;  /* since when this attempt was called for by a stop; 0: it was not, or is with the kernel */
+	uint64_t sent_ns;    /* the turn in which it began to be sent */
 	uint32_t sent_bytes; /* of exchange.forward */
 	uint64_t response_bytes;
 };
@@ -268,6 +282,30 @@ struct shared_server {
 	bool tried;             /* atomic: by a connection, while it is believed to be down */
 };
 
+/* A stop of a server as one worker sees it; see stopped.h. */
+struct standing {
+	enum tailor_stop_kind kind; /* as known best; TAILOR_STOP_NONE: it runs */
+	enum tailor_stop_kind first; /* by what it was noticed */
+	uint8_t kinds;        /* bits 1 << kind: all that it was */
+	bool lasting;         /* it takes too long to wait for its end */
+	uint64_t word;        /* by which it is `kind` */
+	uint64_t since_ns;    /* the first word's */
+	uint64_t noticed_ns;
+	uint64_t signal_ns;   /* of the last word, or the moment at which it had lasted too long */
+	uint64_t again_ns;    /* judged anew then; UINT64_MAX: not before somebody tells more */
+	uint64_t handed_ns;   /* the bytes of its last replay were the kernel's; 0: there are none */
+	struct expect_rest rest;
+	uint32_t in_flight, moved, not_moved[TAILOR_NOT_MOVED_REASONS];
+	char cause[TAILOR_JVM_CAUSE_BYTES];
+};
+
+/* A replay whose bytes go to the kernel with the next submission. */
+struct handing {
+	uint64_t signal_ns;
+	uint8_t from;
+};
+#define HANDINGS_MAX 32
+
 /* Requests at each server now, of one worker, which alone writes it. */
 struct shared_load {
 	_Alignas(64) uint32_t server[TAILOR_PROXY_SERVERS_MAX]; /* atomic */
@@ -276,6 +314,8 @@ _Static_assert(sizeof(struct shared_load) == 64, "a line each");
 
 struct shared {
 	unsigned int active;  /* atomic */
+	unsigned int active_before; /* atomic; with switched_ns */
+	uint64_t switched_ns; /* atomic: when a stop last made it the active one; 0: none has */
 	unsigned int clients; /* atomic */
 	uint64_t replay_bytes; /* atomic; reserved */
 	struct budget budget;
@@ -289,6 +329,7 @@ struct shared {
 struct server {
 	struct upstream *idle; /* most recently used first */
 	struct upstream *in_flight;
+	struct upstream *draining;
 	/* the JVM; page NULL: none */
 	struct tailor_jvm_page *page;
 	int waker;
@@ -297,7 +338,21 @@ struct server {
 	uint64_t waker_value;
 	uint64_t state; /* as last looked at */
 	uint64_t pauses_seen;
-	bool paused;
+	/* Its heartbeat, while it is looked at. */
+	uint64_t beat_ns;   /* as last looked at */
+	uint64_t beat_due_ns;
+	bool suspected, stalled;
+	uint64_t told, told_stops; /* the kernel's word as last looked at, and its count */
+	uint64_t gone_ns; /* its process has ended: what is in flight then has no answer; 0: not as far as known */
+	struct standing standing;
+	uint64_t stood_ns; /* when it last began to run again */
+	struct learned *learned;
+};
+
+/* What one worker has learned of a server. */
+struct learned {
+	struct expect_stops stops;
+	struct expect_lengths service; /* of its answers */
 };
 
 /* Owned by the worker, read by tailor_proxy_status(): see count(). */
@@ -306,7 +361,9 @@ struct counters {
 	uint64_t refused_by[TAILOR_REFUSALS];
 	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions, stopped;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
+	uint64_t reaction[TAILOR_REACTION_BUCKETS + 1], reaction_ns_total, switches, switch_backs;
 	struct {
+		uint64_t stops[TAILOR_STOP_KINDS], stop, service_ns;
 		uint64_t requests, responses, connects, connect_failures, pauses, moved_away, moved_here;
 		uint64_t in_flight, connections, agent, paused;
 	} server[TAILOR_PROXY_SERVERS_MAX];
@@ -316,6 +373,7 @@ enum command_kind {
 	COMMAND_ACCEPT,
 	COMMAND_ATTACH,
 	COMMAND_DETACH,
+	COMMAND_GONE,
 	COMMAND_APPLY,
 	COMMAND_STOP,
 };
@@ -368,6 +426,7 @@ struct worker {
 	uint32_t replay_bytes; /* of its blocks; 0: there are none */
 	struct http1_limits limits, response_limits;
 	struct http1_head head; /* of the message at hand; valid until the next parse */
+	struct learned *learned; /* of each server */
 	void *memory;           /* clients and upstreams */
 	size_t memory_bytes;
 
@@ -375,6 +434,11 @@ struct worker {
 	/* The ring's timer: stays under way while completions wake the thread up. UINT64_MAX: none. */
 	uint64_t timer_ns;
 	struct tailor_ring_deadline timer;
+	/* The same for the heartbeats, while one is looked at. */
+	uint64_t beat_timer_ns;
+	struct tailor_ring_deadline beat_timer;
+	struct handing handing[HANDINGS_MAX];
+	unsigned int handings;
 	bool accepting, accept_wanted;
 	uint64_t accept_retry_ns;
 	int command_fd;

@@ -207,6 +207,9 @@ void proxy_servers_refresh(struct proxy_run *run)
 		pid_t pid = server->pid;
 		int error;
 
+		/* Before another one is looked for: who waits for this one's answer waits in vain. */
+		if (server->pid && !is_alive(server))
+			tailor_proxy_server_gone(run->proxy, (unsigned int)i);
 		if (server->pid && is_alive(server) && now_ns - server->looked_ns < again_ns)
 			continue;
 		server->looked_ns = now_ns;

@@ -231,6 +231,11 @@ void tailor_ring_message(struct tailor_ring *ring, struct tailor_ring *other, ui
 	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 }
 
+void tailor_ring_submit(struct tailor_ring *ring)
+{
+	(void)io_uring_submit(&ring->uring);
+}
+
 /* Submits and waits at most `timeout`, NULL for as long as it takes. */
 static int submit_and_wait(struct tailor_ring *ring, struct __kernel_timespec *timeout)
 {

@@ -82,6 +82,9 @@ void tailor_ring_cancel(struct tailor_ring *ring, uint64_t target, uint64_t toke
 /* Completes on another ring with `result` and `token` there (IORING_OP_MSG_RING); no completion here unless it fails. */
 void tailor_ring_message(struct tailor_ring *ring, struct tailor_ring *other, uint64_t token, int result);
 
+/* Submits what is queued now, and returns at once. What that completes, or fails to submit, is for the next tailor_ring_wait(). */
+void tailor_ring_submit(struct tailor_ring *ring);
+
 /*
  * Submits what is queued and waits until a completion is there or deadline_ns has passed (0: do not wait,
  * UINT64_MAX: no deadline). Returns the number of completions to take, or a negative errno (-EINTR is

@@ -10,13 +10,17 @@
  *   attach S          gives server S a JVM that runs
  *   detach S
  *   pause S, resume S
- *   blink S           a pause that is over before anybody is told
+ *   blink S [US]      a pause that is over before anybody is told, and that was so long
+ *   tell S KIND       what the kernel's table says of server S: enum tailor_stop_kind (option "table 1")
+ *   beat S, unbeat S  its agent's heartbeat, which is missing at first
+ *   gone S            its process has ended
  *   swap
  *   late TID          says that this thread was kept from running for 50 ms, until now
  *   stop MS           graceful, at most MS milliseconds; then the program ends
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,6 +43,8 @@ static uint64_t positions[TAILOR_PROXY_WORKERS_MAX];
 static struct tailor_late lates[TAILOR_LATE_THREADS];
 static struct tailor_jvm_page *pages[TAILOR_PROXY_SERVERS_MAX];
 static int wakers[TAILOR_PROXY_SERVERS_MAX][TAILOR_JVM_WAKERS];
+static struct tailor_stop stops[TAILOR_STOP_SERVERS];
+static unsigned int beating; /* atomic: servers as bits */
 
 static void *map_memory(size_t bytes)
 {
@@ -68,15 +74,21 @@ static void print_status(void)
 	printf("},\"refused_by\":{");
 	for (int i = 0; i < TAILOR_REFUSALS; i++)
 		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_refusal_name((enum tailor_refusal)i), status.refused_by[i]);
-	printf("},\"server\":[");
+	printf("},\"switches\":%" PRIu64 ",\"switch_backs\":%" PRIu64 ",\"reaction_ns_total\":%" PRIu64 ",\"reaction\":[", status.switches,
+	       status.switch_backs, status.reaction_ns_total);
+	for (unsigned int i = 0; i <= TAILOR_REACTION_BUCKETS; i++)
+		printf("%s%" PRIu64, i ? "," : "", status.reaction[i]);
+	printf("],\"server\":[");
 	for (unsigned int i = 0; i < status.servers; i++) {
 		const struct tailor_proxy_server_status *s = &status.server[i];
 
 		printf("%s{\"requests\":%" PRIu64 ",\"responses\":%" PRIu64 ",\"connects\":%" PRIu64
 		       ",\"connect_failures\":%" PRIu64 ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64 ",\"moved_here\":%" PRIu64
-		       ",\"in_flight\":%u,\"connections\":%u,\"agent\":%u,\"paused\":%u}",
+		       ",\"in_flight\":%u,\"connections\":%u,\"agent\":%u,\"paused\":%u,\"stop\":%u,\"service_ns\":%" PRIu64 ",\"stops\":[%" PRIu64 ",%" PRIu64
+		       ",%" PRIu64 ",%" PRIu64 "]}",
 		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->pauses,
-		       s->moved_away, s->moved_here, s->in_flight, s->connections, s->agent, s->paused);
+		       s->moved_away, s->moved_here, s->in_flight, s->connections, s->agent, s->paused, s->stop, s->service_ns,
+		       s->stops[TAILOR_STOP_SAFEPOINT], s->stops[TAILOR_STOP_SIGNAL], s->stops[TAILOR_STOP_GC], s->stops[TAILOR_STOP_STALL]);
 	}
 	printf("]}\n");
 }
@@ -190,8 +202,32 @@ static void set_state(unsigned int server, enum tailor_jvm_state state)
 	}
 }
 
-static void blink(unsigned int server)
+/* As the kernel does it: the word first, then whoever polls. */
+static void tell(unsigned int server, unsigned int kind)
 {
+	uint64_t one = 1;
+
+	stops[server].count += kind != TAILOR_STOP_NONE;
+	__atomic_store_n(&stops[server].word, TAILOR_STOP(kind, tailor_clock_ns()), __ATOMIC_SEQ_CST);
+	if (write(options.stops_fd, &one, sizeof(one)) != sizeof(one))
+		perror("write");
+}
+
+static void *beat(void *unused)
+{
+	(void)unused;
+	for (;; usleep(TAILOR_JVM_HEARTBEAT_MS * 1000)) {
+		for (unsigned int i = 0; i < options.servers; i++) {
+			if (__atomic_load_n(&beating, __ATOMIC_RELAXED) & 1u << i)
+				__atomic_store_n(&pages[i]->heartbeat_ns, tailor_clock_ns(), __ATOMIC_RELAXED);
+		}
+	}
+	return NULL;
+}
+
+static void blink(unsigned int server, unsigned int us)
+{
+	pages[server]->pause_ns_last = us * TAILOR_NS_PER_US;
 	__atomic_fetch_add(&pages[server]->pauses, 1, __ATOMIC_RELAXED);
 	set_state(server, TAILOR_JVM_RUNNING);
 }
@@ -215,7 +251,7 @@ static void apply_mode(enum tailor_proxy_mode mode)
 	tailor_proxy_apply(proxy, &settings);
 }
 
-static void run(const char *command, unsigned int argument)
+static void run(const char *command, unsigned int argument, unsigned int number)
 {
 	if (strcmp(command, "status") == 0) {
 		print_status();
@@ -251,7 +287,15 @@ static void run(const char *command, unsigned int argument)
 		__atomic_store_n(&late->until_ns, tailor_clock_ns(), __ATOMIC_RELEASE);
 		printf("%" PRIu64 "\n", late->from_ns);
 	} else if (strcmp(command, "blink") == 0) {
-		blink(argument);
+		blink(argument, number);
+	} else if (strcmp(command, "tell") == 0) {
+		tell(argument, number);
+	} else if (strcmp(command, "beat") == 0) {
+		__atomic_fetch_or(&beating, 1u << argument, __ATOMIC_RELAXED);
+	} else if (strcmp(command, "unbeat") == 0) {
+		__atomic_fetch_and(&beating, ~(1u << argument), __ATOMIC_RELAXED);
+	} else if (strcmp(command, "gone") == 0) {
+		tailor_proxy_server_gone(proxy, argument);
 	} else {
 		printf("unknown command\n");
 	}
@@ -293,6 +337,14 @@ static void read_options(int argc, char **argv)
 			options.connections_max = number;
 		} else if (strcmp(argv[i], "failover") == 0) {
 			options.failover_on = number << TAILOR_STOP_GC;
+		} else if (strcmp(argv[i], "all_stops") == 0) {
+			options.failover_on |= 1u << TAILOR_STOP_SAFEPOINT | 1u << TAILOR_STOP_STALL | 1u << TAILOR_STOP_GONE;
+		} else if (strcmp(argv[i], "when") == 0) {
+			options.replay_when = (enum tailor_proxy_replay_when)number;
+		} else if (strcmp(argv[i], "switch_ms") == 0) {
+			options.switch_min_ns = number * TAILOR_NS_PER_MS;
+		} else if (strcmp(argv[i], "table") == 0) {
+			options.stops = stops;
 		} else if (strcmp(argv[i], "post") == 0) {
 			options.route[0].methods |= number << HTTP1_POST;
 		} else if (strncmp(argv[i], "route", 5) == 0) {
@@ -357,6 +409,7 @@ int main(int argc, char **argv)
 	char address[TAILOR_ADDRESS_TEXT_BYTES];
 	struct tailor_address listening;
 	char error[256] = "";
+	pthread_t beats;
 	char line[128];
 	int ret;
 
@@ -369,6 +422,8 @@ int main(int argc, char **argv)
 	}
 	options.channels = channels;
 	options.late = lates;
+	options.stops_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	pthread_create(&beats, NULL, beat, NULL);
 	ret = tailor_proxy_start(&options, &proxy, error, sizeof(error));
 	if (ret < 0) {
 		printf("error %d %s\n", ret, error);
@@ -380,16 +435,16 @@ int main(int argc, char **argv)
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
 		char command[32] = "";
-		unsigned int argument = 0;
+		unsigned int argument = 0, number = 0;
 
-		if (sscanf(line, "%31s %u", command, &argument) < 1)
+		if (sscanf(line, "%31s %u %u", command, &argument, &number) < 1)
 			continue;
 		if (strcmp(command, "stop") == 0) {
 			tailor_proxy_stop(proxy, tailor_clock_ns() + argument * TAILOR_NS_PER_MS);
 			printf("end\n");
 			return 0;
 		}
-		run(command, argument);
+		run(command, argument, number);
 		printf("end\n");
 		fflush(stdout);
 	}

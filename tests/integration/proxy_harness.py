@@ -15,7 +15,7 @@ DRIVER = os.environ.get("PROXY_DRIVER", "build/release/tests/integration/proxy_d
 
 BEGIN, PARSED, ATTEMPT_BEGIN, ATTEMPT_SEND, ATTEMPT_SENT = 64, 65, 66, 67, 68
 RESPONSE_BEGIN, RESPONSE_END, ATTEMPT_END, REPLY_BEGIN, END = 69, 70, 71, 72, 73
-QUEUED, CLIENT_WAIT, REQUEST_LATE = 74, 75, 76
+QUEUED, CLIENT_WAIT, REQUEST_LATE, SERVER_STOPPED = 74, 75, 76, 77
 DONE, REFUSED, CLIENT, CUT = 0, 1, 2, 3
 REASON_GC, REASON_CONNECT, REASON_CLOSED = 1, 2, 3
 LOST, END_CONNECT, END_CLOSED, END_BAD, END_CLIENT, END_TIMEOUT = 1, 2, 3, 4, 5, 6
@@ -328,7 +328,9 @@ def check_events(events, early=False):
     they have the whole request, so that it is sent at any time after its send began."""
     by_request = {}
     for event in events:
-        by_request.setdefault(event.request, []).append(event)
+        # What is told of servers is no request's.
+        if event.kind != SERVER_STOPPED:
+            by_request.setdefault(event.request, []).append(event)
     for request, own in by_request.items():
         kinds = [event.kind for event in own]
         assert request != "0" * 16, own

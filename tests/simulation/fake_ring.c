@@ -337,6 +337,12 @@ static void submit(struct tailor_ring *ring)
 	ring->queue_end = &ring->queue;
 }
 
+void tailor_ring_submit(struct tailor_ring *ring)
+{
+	world_check(fiber_current() == ring->fiber, "a submission from another thread than the ring's");
+	submit(ring);
+}
+
 int tailor_ring_wait(struct tailor_ring *ring, uint64_t deadline_ns)
 {
 	submit(ring);

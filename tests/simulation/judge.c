@@ -59,7 +59,7 @@ static bool late_port[1u << 16];
 /* Attempts at each server now. */
 static unsigned int at_server[TAILOR_PROXY_SERVERS_MAX];
 static uint64_t sent[TAILOR_PROXY_SERVERS_MAX], responses[TAILOR_PROXY_SERVERS_MAX];
-static uint64_t moved_away[TAILOR_PROXY_SERVERS_MAX], moved_here[TAILOR_PROXY_SERVERS_MAX];
+static uint64_t moved_away, moved_here[TAILOR_PROXY_SERVERS_MAX];
 
 void judge_open(void)
 {
@@ -82,7 +82,7 @@ void judge_open(void)
 	memset(late_port, 0, sizeof(late_port));
 	memset(sent, 0, sizeof(sent));
 	memset(responses, 0, sizeof(responses));
-	memset(moved_away, 0, sizeof(moved_away));
+	moved_away = 0;
 	memset(moved_here, 0, sizeof(moved_here));
 	world.options.channels = channels;
 	world.options.tags = tags;
@@ -143,7 +143,7 @@ static void attempt_ended(struct record *record, const struct tailor_event *even
 		break;
 	case TAILOR_ATTEMPT_END_CLOSED:
 		record->failed_closed = true;
-		world_check(blamed, "an attempt ended as closed on port %u, which nobody closed", (unsigned int)event->arg[0]);
+		world_check(blamed || server_was_gone(TAILOR_ATTEMPT_SERVER(event->extra)), "an attempt ended as closed on port %u, which nobody closed", (unsigned int)event->arg[0]);
 		break;
 	case TAILOR_ATTEMPT_END_BAD:
 		record->failed_bad = true;
@@ -200,14 +200,37 @@ static bool is_any_full_or_tried(void)
 /* A new request is not given to a server that stands still while another one runs, as far as that one can be reached. */
 static void check_choice(unsigned int server)
 {
-	if (!world.options.failover_on || !server_collects(server, true))
+	if (!world.options.failover_on || !server_stands(server, true))
+		return;
+	/* Of those that are not heeded it is not known here by which it stands. */
+	if (world.stops && !(world.options.failover_on & 1u << TAILOR_STOP_SAFEPOINT))
 		return;
 	if (world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS)
 		return;
 	if (is_any_full_or_tried())
 		return;
 	for (unsigned int i = 0; i < world.options.servers; i++)
-		world_check(server_collects(i, false), "a new request for server %u, which stands still, while server %u runs", server, i);
+		world_check(server_stands(i, false), "a new request for server %u, which stands still, while server %u runs", server, i);
+}
+
+static bool is_moved(unsigned int reason)
+{
+	return reason == TAILOR_FAILOVER_GC || reason == TAILOR_FAILOVER_SAFEPOINT || reason == TAILOR_FAILOVER_STALL;
+}
+
+/* What a worker did about a stop, told at its end. */
+static void server_stopped(const struct tailor_event *event, const char *text)
+{
+	unsigned int server = TAILOR_STOPPED_SERVER(event->extra), kind = TAILOR_STOPPED_KIND(event->extra);
+	uint64_t moved = TAILOR_STOP_MOVED(event->arg[2]), not_moved = TAILOR_STOP_NOT_MOVED(event->arg[2]);
+
+	world_check(server < world.options.servers && kind > TAILOR_STOP_NONE && kind < TAILOR_STOP_GONE, "server %u stopped by kind %u", server, kind);
+	world_check(event->arg[0] <= event->time_ns && event->arg[0] >= born_ns - 1000 * MS, "a stop that began at %" PRIu64 " ns", event->arg[0]);
+	world_check(TAILOR_STOPPED_IN_FLIGHT(event->extra) + moved + not_moved > 0, "a stop is told that nobody met");
+	world_check(TAILOR_STOP_REPLAYED_US(event->arg[1]) == 0 || moved > 0, "nothing was moved %u us after a stop", TAILOR_STOP_REPLAYED_US(event->arg[1]));
+	world_check(not_moved == 0 || TAILOR_STOP_WHY_NOT(event->arg[2]) < TAILOR_NOT_MOVED_REASONS, "a reason of no name");
+	world_check(text[0] == 0 || strcmp(text, "Simulated") == 0, "a stop because of \"%s\"", text);
+	judge_figures.stops++;
 }
 
 static void attempt_began(struct record *record, const struct tailor_event *event)
@@ -223,12 +246,13 @@ static void attempt_began(struct record *record, const struct tailor_event *even
 	record->server[TAILOR_ATTEMPT_NUMBER(event->extra)] = (uint8_t)server;
 	world_check(record->attempts <= world.options.replay_attempts_max, "request %u has %u attempts",
 	            record->request ? record->request->number : 0, record->attempts);
-	if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_GC) {
+	if (is_moved(TAILOR_ATTEMPT_REASON(event->extra))) {
 		record->moved = true;
 		world_check(from != server, "moved to where it was");
-		world_check(server_collects(from, false) && !server_collects(server, true),
-		            "moved from a server that runs, or to one that has stopped");
-		moved_away[from]++;
+		world_check(!server_stands(server, true), "moved to a server that has stopped");
+		for (unsigned int i = 0; i < (unsigned int)record->attempts - 1; i++)
+			world_check(!(record->placed & 1u << i) || server_stands(record->server[i], false), "moved from a server that runs");
+		moved_away++;
 		moved_here[server]++;
 	} else if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_NONE) {
 		check_choice(server);
@@ -279,9 +303,15 @@ static void client_waited(struct record *record, const struct tailor_event *even
 
 static void take_event(const struct tailor_event *event, const char *text)
 {
-	struct record *record = record_of(event->request);
 	unsigned int server = TAILOR_ATTEMPT_SERVER(event->extra);
+	struct record *record;
 
+	if (event->kind == TAILOR_EVENT_SERVER_STOPPED) {
+		world_check(event->request == 0, "a server's stop is told as a request's");
+		server_stopped(event, text);
+		return;
+	}
+	record = record_of(event->request);
 	world_check(!record->ended, "an event of kind %u behind a request's end", event->kind);
 	switch (event->kind) {
 	case TAILOR_EVENT_REQUEST_BEGIN: request_began(record, event->time_ns); break;
@@ -487,6 +517,15 @@ static void check_budget(uint64_t moved, uint64_t requests)
 	            "%" PRIu64 " moved of %" PRIu64 " requests in %.3f s", moved, requests, lived_s);
 }
 
+static uint64_t reactions(const struct tailor_proxy_status *status)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i <= TAILOR_REACTION_BUCKETS; i++)
+		sum += status->reaction[i];
+	return sum;
+}
+
 void judge_counters(void)
 {
 	struct tailor_proxy_status status;
@@ -512,10 +551,9 @@ void judge_counters(void)
 
 		SAME("attempts sent", server->requests, sent[i]);
 		SAME("responses", server->responses, responses[i]);
-		SAME("moved away", server->moved_away, moved_away[i]);
 		SAME("moved here", server->moved_here, moved_here[i]);
-		check_budget(moved_away[i], server->requests);
-		moved += moved_away[i];
+		check_budget(server->moved_away, server->requests);
+		moved += server->moved_away;
 		SAME("in flight", server->in_flight, 0);
 		SAME("at the server", at_server[i], 0);
 		SAME("paused", server->paused, 0);
@@ -523,6 +561,9 @@ void judge_counters(void)
 		connects += server->connects;
 	}
 	check_budget(moved, status.requests);
+	SAME("moved away", moved, moved_away);
+	/* Each replay that found a connection was handed to the kernel, and was timed. */
+	world_check(reactions(&status) <= moved, "%" PRIu64 " replays were timed of %" PRIu64, reactions(&status), moved);
 	judge_figures.budget += status.not_moved[TAILOR_NOT_MOVED_BUDGET];
 	/* Those that were cancelled were never tried. */
 	world_check(connects >= wire_connects, "connects: counted %" PRIu64 ", happened %" PRIu64, connects, wire_connects);

@@ -46,8 +46,11 @@ struct serving {
 
 struct server {
 	bool refuses, silent_to_connects;
-	bool paused;
-	uint64_t resume_ns;
+	bool gone; /* its process has ended, and the proxy is to be told so */
+	bool paused; /* it stands still */
+	bool frozen; /* and so does its heartbeat */
+	uint64_t resume_ns, gone_ns;
+	bool told; /* the kernel tells of its stops */
 	struct tailor_jvm_page *page;
 	int wakers[TAILOR_JVM_WAKERS];
 	bool attached;

@@ -3,6 +3,7 @@
 #include "server.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +18,10 @@ bool server_faulty(unsigned int per_mille)
 	return !server_is_calm && world_below(1000000) < (uint64_t)world.server_faults * per_mille;
 }
 
+/* What the kernel says of them, and what polls it. */
+static struct tailor_stop table[TAILOR_STOP_SERVERS];
+static int table_fd;
+
 /* As the agent does it: the state first, then whoever sleeps. */
 static void set_state(struct server *server, enum tailor_jvm_state state)
 {
@@ -28,11 +33,17 @@ static void set_state(struct server *server, enum tailor_jvm_state state)
 }
 
 static void pause_end(void *object, uint64_t unused);
+static void stop_begin(void *object, uint64_t unused);
+
+static uint64_t pause_length(void)
+{
+	return world_chance(100) ? world_between(50, 400) * MS : world_between(100, 20000) * US;
+}
 
 static void pause_begin(void *object, uint64_t unused)
 {
 	struct server *server = object;
-	uint64_t length_ns = world_chance(100) ? world_between(50, 400) * MS : world_between(100, 20000) * US;
+	uint64_t length_ns = pause_length();
 
 	(void)unused;
 	if (server_is_calm)
@@ -61,6 +72,97 @@ static void pause_end(void *object, uint64_t unused)
 	world_later(world_between(1, world_chance(500) ? 10 : 100) * MS, pause_begin, server, 0);
 }
 
+/* As the kernel does it: the word first, then whoever polls; it knows nothing of servers that it was not told of. */
+static void set_table(struct server *server, enum tailor_stop_kind kind)
+{
+	struct tailor_stop *stop = &table[server - servers];
+
+	if (!server->told)
+		return;
+	stop->count += kind != TAILOR_STOP_NONE;
+	stop->word = TAILOR_STOP(kind, world.now_ns);
+	kernel_event_add(table_fd, 1);
+}
+
+/* A thaw, the end of a safepoint, SIGCONT. */
+static void stop_end(void *object, uint64_t unused)
+{
+	struct server *server = object;
+
+	(void)unused;
+	set_table(server, TAILOR_STOP_NONE);
+	if (server->frozen)
+		server->page->heartbeat_ns = world.now_ns;
+	server->frozen = server->paused = false;
+	world_later(world_between(1, world_chance(500) ? 10 : 100) * MS, stop_begin, server, 0);
+}
+
+/* Is over, but the safepoint around it goes on; there may be another one in it. */
+static void collect_end(void *object, uint64_t length_ns)
+{
+	struct server *server = object;
+
+	if (length_ns) {
+		server->page->pauses++;
+		server->page->pause_ns_last = length_ns;
+		snprintf(server->page->cause, sizeof(server->page->cause), "Simulated");
+		set_state(server, TAILOR_JVM_COLLECTING);
+		world_later(length_ns, collect_end, server, 0);
+		return;
+	}
+	set_state(server, TAILOR_JVM_RUNNING);
+	if (world_chance(100) && server->resume_ns > world.now_ns + 500 * US)
+		world_later(10 * US, collect_end, server, 100 * US);
+}
+
+static void stop_begin(void *object, uint64_t unused)
+{
+	struct server *server = object;
+	unsigned int what = (unsigned int)world_below(10);
+	uint64_t length_ns = world_chance(300) ? world_between(10, 80) * US : pause_length();
+	uint64_t to_safepoint_ns = world_chance(100) ? world_between(1, 5) * MS : world_between(5, 200) * US;
+
+	(void)unused;
+	if (server_is_calm)
+		return;
+	world_log("server %u stops by %u for %" PRIu64 " us", (unsigned int)(server - servers), what, length_ns / US);
+	server->paused = true;
+	if (what < 6) {
+		/* What comes behind the collection leaves room for another one. */
+		server->resume_ns = world.now_ns + to_safepoint_ns + length_ns + (world_chance(100) ? MS : 30 * US);
+		set_table(server, TAILOR_STOP_SAFEPOINT);
+		world_later(to_safepoint_ns, collect_end, server, length_ns);
+	} else {
+		server->resume_ns = world.now_ns + length_ns;
+		server->frozen = what >= 8;
+		if (what < 9)
+			set_table(server, what < 8 ? TAILOR_STOP_SAFEPOINT : TAILOR_STOP_SIGNAL);
+	}
+	world_later(server->resume_ns - world.now_ns, stop_end, server, 0);
+}
+
+static void beat(void *object, uint64_t unused)
+{
+	struct server *server = object;
+
+	(void)unused;
+	if (!world.proxy)
+		return;
+	if (!server->frozen)
+		server->page->heartbeat_ns = world.now_ns;
+	world_later(TAILOR_JVM_HEARTBEAT_MS * MS, beat, server, 0);
+}
+
+void server_table_open(void)
+{
+	if (!world.stops || world_chance(300))
+		return;
+	memset(table, 0, sizeof(table));
+	table_fd = kernel_descriptor_new(DESCRIPTOR_EVENT);
+	world.options.stops = table;
+	world.options.stops_fd = table_fd;
+}
+
 static void crash_end(void *object, uint64_t unused)
 {
 	struct server *server = object;
@@ -82,7 +184,14 @@ static void crash(void *object, uint64_t unused)
 		server->refuses = true;
 		server->silent_to_connects = world_chance(300);
 		world_log("server %u is gone", index);
-		if (world_chance(600)) {
+		/* Its connections are held by somebody else, who says nothing. */
+		if (world.stops && world_chance(500)) {
+			server->gone = true;
+			for (struct serving *serving = servings; serving; serving = serving->next) {
+				if (serving->server == index && !serving->gone)
+					serving->wire->peer_silent = true;
+			}
+		} else if (world_chance(600)) {
 			for (struct serving *serving = servings; serving; serving = serving->next) {
 				if (serving->server != index || serving->gone)
 					continue;
@@ -109,7 +218,10 @@ void server_open(void)
 		for (unsigned int w = 0; w < TAILOR_JVM_WAKERS; w++)
 			server->wakers[w] = kernel_descriptor_new(DESCRIPTOR_EVENT);
 		server->change_ns = world.now_ns + world_below(5) * MS;
-		world_later(world_between(1, 50) * MS, pause_begin, server, 0);
+		server->told = world.options.stops && world_chance(800);
+		world_later(world_between(1, 50) * MS, world.stops ? stop_begin : pause_begin, server, 0);
+		if (world.stops)
+			beat(server, 0);
 		world_later(world_between(1, 3000) * MS, crash, server, 0);
 	}
 }
@@ -119,6 +231,11 @@ void server_turn(void)
 	for (unsigned int i = 0; i < world.options.servers; i++) {
 		struct server *server = &servers[i];
 
+		if (server->gone) {
+			server->gone_ns = world.now_ns;
+			tailor_proxy_server_gone(world.proxy, i);
+			server->gone = false;
+		}
 		if (world.now_ns < server->change_ns)
 			continue;
 		if (server->attached && world_chance(300)) {
@@ -137,10 +254,19 @@ void server_turn(void)
 	}
 }
 
-bool server_collects(unsigned int server, bool known)
+bool server_stands(unsigned int server, bool known)
 {
-	return TAILOR_JVM_STATE_OF(servers[server].page->state) == TAILOR_JVM_COLLECTING &&
-	       (servers[server].attached || !known);
+	const struct server *its = &servers[server];
+
+	if (!known && its->paused)
+		return true;
+	return (TAILOR_JVM_STATE_OF(its->page->state) == TAILOR_JVM_COLLECTING && (its->attached || !known)) ||
+	       TAILOR_STOP_KIND(table[server].word) != TAILOR_STOP_NONE;
+}
+
+bool server_was_gone(unsigned int server)
+{
+	return servers[server].gone_ns != 0 && world.now_ns - servers[server].gone_ns < 100 * MS;
 }
 
 void server_calm(void)
@@ -166,6 +292,9 @@ void server_close(void)
 			kernel_close(servers[i].wakers[w]);
 		free(servers[i].page);
 	}
+	if (world.options.stops)
+		kernel_close(table_fd);
+	memset(table, 0, sizeof(table));
 	while (servings) {
 		struct serving *serving = servings;
 

@@ -23,7 +23,7 @@
 #define STOP_SLACK_NS (500 * MS)
 #define STEPS_OF_A_LIFE 40000000
 
-static bool limits, groups;
+static bool limits, groups, stops;
 static uint64_t steps_total, simulated_ns, digest;
 
 static unsigned int often(unsigned int most)
@@ -101,6 +101,18 @@ static void choose_groups(void)
 	options->queue_timeout_ns = world_between(20, 2000) * MS;
 }
 
+/* Stops of all kinds, heeded or not, and judged by what is expected of them. */
+static void choose_stops(void)
+{
+	struct tailor_proxy_options *options = &world.options;
+
+	if (options->failover_on && world_chance(800))
+		options->failover_on |= 1u << TAILOR_STOP_SAFEPOINT | 1u << TAILOR_STOP_STALL | 1u << TAILOR_STOP_GONE;
+	options->replay_when = world_chance(700) ? TAILOR_PROXY_REPLAY_PREDICTED
+	                       : world_chance(700) ? TAILOR_PROXY_REPLAY_ALWAYS : TAILOR_PROXY_REPLAY_NEVER;
+	options->switch_min_ns = world_chance(500) ? 0 : world_between(1, 200) * MS;
+}
+
 /* A reload that turns an active server with its backups into a group, or back. */
 static void change_mode(void)
 {
@@ -112,6 +124,7 @@ static void change_mode(void)
 	        .routes = options->routes,
 	        .replay_part = options->replay_part,
 	        .replay_floor_per_s = options->replay_floor_per_s,
+	        .switch_min_ns = options->switch_min_ns,
 	        .connect_timeout_ns = options->connect_timeout_ns,
 	        .response_timeout_ns = options->response_timeout_ns,
 	        .idle_timeout_ns = options->idle_timeout_ns,
@@ -180,11 +193,15 @@ static void live(uint64_t seed, uint64_t exchanges)
 		choose_limits();
 	if (groups)
 		choose_groups();
+	world.stops = stops;
+	if (stops)
+		choose_stops();
 	in_the_middle = world_chance(200);
 	world_log("seed %" PRIu64 ": %u servers, %u workers, %u connections, faults %u %u %u", seed, world.options.servers,
 	          world.options.workers, world.options.connections_max, world.kernel_faults, world.server_faults,
 	          world.client_faults);
 	judge_open();
+	server_table_open();
 	world_check(tailor_proxy_start(&world.options, &world.proxy, error, sizeof(error)) == 0, "%s", error);
 	server_open();
 	client_open();
@@ -226,6 +243,8 @@ static void print_figures(uint64_t seed, uint64_t lives, uint64_t took_ns)
 	printf("answered %" PRIu64 ", refused %" PRIu64 ", cut %" PRIu64 ", clients gone %" PRIu64 "; moved %" PRIu64
 	       ", without a budget %" PRIu64 ", sent again %" PRIu64 ", queued %" PRIu64 ", late %" PRIu64 ", waits for clients %" PRIu64 ", longest %.1f s\n",
 	       f->whole, f->refused, f->cut, f->client, f->moved, f->budget, f->replayed, f->queued, f->late, f->client_waits, (double)f->held_longest_ns / 1e9);
+	if (stops)
+		printf("stops that somebody met %" PRIu64 "\n", f->stops);
 	printf("operations %" PRIu64 ", cancels %" PRIu64 " (%" PRIu64 " in time); status", ring_operations_total, ring_cancels,
 	       ring_cancelled);
 	for (unsigned int i = 0; i < 600; i++) {
@@ -256,6 +275,7 @@ int main(int argc, char **argv)
 	        {"exchanges", required_argument, NULL, 'e'},
 	        {"limits", no_argument, NULL, 'l'},
 	        {"groups", no_argument, NULL, 'g'},
+	        {"stops", no_argument, NULL, 'p'},
 	        {"verbose", no_argument, NULL, 'v'},
 	        {NULL, 0, NULL, 0},
 	};
@@ -268,9 +288,10 @@ int main(int argc, char **argv)
 		case 'e': exchanges = number(optarg); break;
 		case 'l': limits = true; break;
 		case 'g': groups = true; break;
+		case 'p': stops = true; break;
 		case 'v': world.verbose = true; break;
 		default:
-			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--groups] [--verbose]\n");
+			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--groups] [--stops] [--verbose]\n");
 			return 2;
 		}
 	}

@@ -83,14 +83,18 @@ size_t unchunk_take(struct unchunk *unchunk, const char *data, size_t length, co
 
 /* Servers and JVMs. */
 void server_open(void);
+/* Before the proxy: the kernel's table of stops, if this life has one. */
+void server_table_open(void);
 void server_close(void);
 /* At the top level only: attaches or detaches JVMs when it is time. */
 void server_turn(void);
 /* No pauses, no faults from here on; everything that was silent ends. */
 void server_calm(void);
 unsigned int server_connections(unsigned int server);
-/* Its JVM says so at this moment; `known`: and the proxy has been given its page. */
-bool server_collects(unsigned int server, bool known);
+/* It stands still at this moment, or somebody says so; `known`: and the proxy is among those that are told. */
+bool server_stands(unsigned int server, bool known);
+/* The proxy may have been told that its process has ended. */
+bool server_was_gone(unsigned int server);
 
 /* Clients. */
 void client_open(void);

@@ -39,6 +39,7 @@ struct world {
 	unsigned int kernel_faults, server_faults, client_faults;
 	uint64_t last_refused_ns; /* a connect failed, which makes a server be down for a while */
 	bool stopping;
+	bool stops; /* servers stand still for all kinds of reasons */
 };
 extern struct world world;
 

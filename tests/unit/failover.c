@@ -10,7 +10,7 @@
 
 /* A GET in flight, first attempt, with a healthy backup. */
 #define GOOD                                                                                       \
-	.enabled = true, .other_exists = true, .method_allowed = true, .request_complete = true, .request_kept = true, \
+	.enabled = true, .lasts = true, .other_exists = true, .method_allowed = true, .request_complete = true, .request_kept = true, \
 	.attempts = 1, .attempts_max = 2
 
 #define GC GOOD, .reason = TAILOR_FAILOVER_GC
@@ -42,6 +42,10 @@ static const struct {
 	{"one attempt only", {GC, .attempts_max = 1}, FAILOVER_WAIT, TAILOR_NOT_MOVED_ATTEMPTS},
 	{"begun matters more than the backup's state", {GC, .response_begun = true, .other_paused = true}, FAILOVER_WAIT,
 	 TAILOR_NOT_MOVED_BEGUN},
+	{"the stop is short", {GC, .lasts = false}, FAILOVER_WAIT, TAILOR_NOT_MOVED_SHORT},
+	{"that it is short is not why a POST stays", {GC, .lasts = false, .method_allowed = false}, FAILOVER_WAIT, TAILOR_NOT_MOVED_METHOD},
+	{"also when it is no collection", {GC, .reason = TAILOR_FAILOVER_SAFEPOINT}, FAILOVER_REPLAY, 0},
+	{"also when the process stands still", {GC, .reason = TAILOR_FAILOVER_STALL}, FAILOVER_REPLAY, 0},
 	{"a retry does not use up the pause's move", {GC, .retried = true}, FAILOVER_REPLAY, 0},
 
 	{"a refused connection moves", {CONNECT}, FAILOVER_REPLAY, 0},
@@ -81,18 +85,18 @@ static void every_case_gets_its_verdict(void **state)
 static void no_verdict_breaks_the_rules(void **state)
 {
 	(void)state;
-	for (unsigned int bits = 0; bits < 1u << 10; bits++) {
-		for (unsigned int reason = TAILOR_FAILOVER_GC; reason <= TAILOR_FAILOVER_CLOSED; reason++) {
+	for (unsigned int bits = 0; bits < 1u << 11; bits++) {
+		for (unsigned int reason = TAILOR_FAILOVER_GC; reason <= TAILOR_FAILOVER_STALL; reason++) {
 			struct failover_case c = {
 				.reason = (enum tailor_failover_reason)reason,
 				.enabled = bits & 1, .other_exists = bits & 2, .other_paused = bits & 4, .other_down = bits & 8,
 				.stale_connection = bits & 16, .method_allowed = bits & 32, .request_complete = bits & 64,
-				.request_kept = bits & 128, .response_begun = bits & 256, .retried = bits & 512,
+				.request_kept = bits & 128, .response_begun = bits & 256, .retried = bits & 512, .lasts = bits & 1024,
 				.attempts = 1 + bits % 3, .attempts_max = 2,
 			};
 			struct failover_verdict verdict = failover_judge(&c);
 
-			if (reason == TAILOR_FAILOVER_GC)
+			if (reason != TAILOR_FAILOVER_CONNECT && reason != TAILOR_FAILOVER_CLOSED)
 				assert_int_not_equal(verdict.action, FAILOVER_FAIL);
 			else
 				assert_int_not_equal(verdict.action, FAILOVER_WAIT);
@@ -107,6 +111,29 @@ static void no_verdict_breaks_the_rules(void **state)
 			if (!c.stale_connection || reason != TAILOR_FAILOVER_CLOSED)
 				assert_true(c.other_exists && !c.other_down);
 		}
+	}
+}
+
+static void a_stop_lasts_when_another_server_would_be_faster(void **state)
+{
+	static const struct {
+		const char *name;
+		struct failover_stop stop;
+		bool lasts;
+	} stops[] = {
+		{"50 us, when an answer takes 1 ms", {.rest = {.ns = 50000, .known = true}, .service_ns = 1000000}, false},
+		{"50 us, when an answer takes nothing", {.rest = {.ns = 50000, .known = true}}, false},
+		{"100 ms", {.rest = {.ns = 100000000, .known = true}, .service_ns = 1000000}, true},
+		{"100 ms, when an answer takes as long", {.rest = {.ns = 100000000, .known = true}, .service_ns = 100000000}, false},
+		{"nothing like it was ever seen, and it is over soon perhaps", {.rest = {.ns = UINT64_MAX}, .lasted_ns = 50000}, false},
+		{"nothing like it was ever seen, and it goes on", {.rest = {.ns = UINT64_MAX}, .lasted_ns = 200000, .service_ns = 1000000000}, true},
+		{"whatever is expected", {.when = TAILOR_PROXY_REPLAY_ALWAYS, .rest = {.ns = 1, .known = true}, .service_ns = 1000000000}, true},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(stops) / sizeof(stops[0]); i++) {
+		if (failover_stop_lasts(&stops[i].stop) != stops[i].lasts)
+			fail_msg("%s", stops[i].name);
 	}
 }
 
@@ -126,6 +153,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_case_gets_its_verdict),
 		cmocka_unit_test(no_verdict_breaks_the_rules),
+		cmocka_unit_test(a_stop_lasts_when_another_server_would_be_faster),
 		cmocka_unit_test(every_reason_has_a_name_of_its_own),
 	};
 

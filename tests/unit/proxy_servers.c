@@ -19,6 +19,7 @@
 static struct {
 	pid_t listening[TAILOR_CONFIG_SERVERS_MAX]; /* by the address's port */
 	struct tailor_jvm_page *attached[TAILOR_CONFIG_SERVERS_MAX];
+	unsigned int gone[TAILOR_CONFIG_SERVERS_MAX];
 	pid_t process[TAILOR_CONFIG_SERVERS_MAX];
 	pid_t traced[8];
 	size_t traced_count;
@@ -53,6 +54,12 @@ void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
 {
 	(void)proxy;
 	world.attached[server] = NULL;
+}
+
+void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server)
+{
+	(void)proxy;
+	world.gone[server]++;
 }
 
 void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct tailor_jvm *jvm)
@@ -189,9 +196,13 @@ static void a_dead_server_that_is_not_reaped_is_left_for_its_successor_at_once(v
 	proxy_servers_refresh(&run);
 	proxy_servers_attached(&run, &before);
 	assert_ptr_equal(world.attached[0], before.page);
+	assert_int_equal(world.gone[0], 0);
 	kill_process(first);
 	world.listening[0] = 0;
 	proxy_servers_refresh(&run);
+	/* Who waits for its answer is told, once. */
+	proxy_servers_refresh(&run);
+	assert_int_equal(world.gone[0], 1);
 	assert_int_equal(world.process[0], 0);
 	assert_int_equal(world.traced_count, 0);
 	assert_int_equal(world.told[0], 0);
