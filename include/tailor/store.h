@@ -5,7 +5,8 @@
  *   timelines/00000000000000000001.tailor
  *
  * A segment is a 16-byte file header (magic, version), then records: length, CRC-32C of length and message,
- * protobuf message (src/store/timeline.proto). A torn tail (power cut, kill) costs the record it is in and nothing else;
+ * protobuf message (src/store/timeline.proto), which is a timeline or a failover; a reader from before there were failovers skips them
+ * and counts them as damage. A torn tail (power cut, kill) costs the record it is in and nothing else;
  * a damaged record is skipped and counted. When all segments together exceed the limit the oldest one
  * is deleted. One writer at a time (an flock on the directory's lock file); any number of readers,
  * also while it writes.
@@ -13,6 +14,7 @@
 #ifndef TAILOR_STORE_H
 #define TAILOR_STORE_H
 
+#include <tailor/failover.h>
 #include <tailor/timeline.h>
 
 struct tailor_store_writer;
@@ -39,6 +41,9 @@ int tailor_store_writer_take_over(const char *path, uint64_t max_bytes, int lock
  * removed, -EFBIG: it takes more than 4 MiB or than the whole store); after an error the store is still readable and the next append may work. */
 int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_timeline *timeline);
 
+/* The same with a failover. */
+int tailor_store_append_failover(struct tailor_store_writer *writer, const struct tailor_failover *failover);
+
 /* Closes; NULL is allowed. */
 void tailor_store_writer_close(struct tailor_store_writer *writer);
 
@@ -50,9 +55,12 @@ int tailor_store_reader_open(const char *path, struct tailor_store_reader **ret_
 
 /*
  * Reads the next timeline into *ret_timeline, which the caller frees with tailor_timeline_free().
- * Returns 1, 0 at the end, or a negative errno. Damaged records are skipped and counted.
+ * Returns 1, 0 at the end, or a negative errno. Failovers are passed over; damaged records are skipped and counted.
  */
 int tailor_store_next(struct tailor_store_reader *reader, struct tailor_timeline *ret_timeline);
+
+/* The same for failovers, of which nothing is to be freed; timelines are passed over. */
+int tailor_store_next_failover(struct tailor_store_reader *reader, struct tailor_failover *ret_failover);
 
 /* Damage met so far: records skipped because length, checksum or content was wrong, and bytes not understood at a torn tail. */
 void tailor_store_damage(const struct tailor_store_reader *reader, uint64_t *ret_records, uint64_t *ret_bytes);

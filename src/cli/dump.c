@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/commands.h"
+#include "cli/dump_failovers.h"
 #include "cli/dump_filter.h"
 #include "cli/dump_sums.h"
 #include "report/report.h"
@@ -15,6 +16,7 @@ enum mode {
 	MODE_BY_CAUSE,
 	MODE_COMPARE,
 	MODE_WHAT_IF,
+	MODE_FAILOVERS,
 };
 
 struct options {
@@ -32,6 +34,7 @@ enum {
 	OPTION_BY_CAUSE,
 	OPTION_COMPARE,
 	OPTION_WHAT_IF,
+	OPTION_FAILOVERS,
 };
 
 static const struct argp_option option_table[] = {
@@ -40,6 +43,8 @@ static const struct argp_option option_table[] = {
          "Instead: how the second PATH differs from the first, with 95% intervals (no other choice of requests)", 0},
         {"what-if", OPTION_WHAT_IF, "no-CAUSE", 0,
          "Instead: an estimate of the slow requests if CAUSE had taken no time (no-gc, no-page-fault-major, ...)", 0},
+        {"failovers", OPTION_FAILOVERS, NULL, 0,
+         "Instead: each stop of a server in which requests were in flight there, and what was done about it", 0},
         {"format", OPTION_FORMAT, "FORMAT", 0, "text (default) or json", 0},
         {"json", OPTION_JSON, NULL, 0, "The same as --format json", 0},
         {0},
@@ -50,7 +55,7 @@ static void set_mode(struct argp_state *state, enum mode mode)
 	struct options *options = state->input;
 
 	if (options->mode != MODE_TIMELINES && options->mode != mode)
-		argp_error(state, "--by-cause, --compare and --what-if exclude each other");
+		argp_error(state, "--by-cause, --compare, --what-if and --failovers exclude each other");
 	options->mode = mode;
 }
 
@@ -70,6 +75,8 @@ static void check(struct argp_state *state)
 	const struct options *options = state->input;
 	const struct dump_filter *filter = &options->filter;
 
+	if (options->mode == MODE_FAILOVERS && (filter->slowest || filter->one_request || filter->cause >= 0))
+		argp_error(state, "--failovers shows stops of servers, not requests; leave out --slowest, --request and --cause");
 	if (options->mode != MODE_COMPARE) {
 		if (options->path_count > 1)
 			argp_error(state, "one PATH, not %u; two are for --compare", options->path_count);
@@ -91,6 +98,7 @@ static error_t parse_option(int key, char *argument, struct argp_state *state)
 	case OPTION_BY_CAUSE: set_mode(state, MODE_BY_CAUSE); return 0;
 	case OPTION_COMPARE: set_mode(state, MODE_COMPARE); return 0;
 	case OPTION_WHAT_IF: parse_what_if(state, argument); return 0;
+	case OPTION_FAILOVERS: set_mode(state, MODE_FAILOVERS); return 0;
 	case OPTION_FORMAT:
 		if (strcmp(argument, "text") != 0 && strcmp(argument, "json") != 0)
 			argp_error(state, "--format takes text or json, not \"%s\"", argument);
@@ -118,7 +126,8 @@ static const struct argp parser = {
                "  tailor dump --since 10m --by-cause      what slowed requests lately\n"
                "  tailor dump --slowest 3 --cause gc      the worst of mostly collections\n"
                "  tailor dump --what-if no-gc             the tail without them, estimated\n"
-               "  tailor dump --compare before/ after/    what a change has changed",
+               "  tailor dump --compare before/ after/    what a change has changed\n"
+               "  tailor dump --failovers --since 1h      stops of servers, and how they were met",
         .children = children,
 };
 
@@ -175,6 +184,7 @@ int tailor_command_dump(int argc, char **argv)
 		return dump_compare(&options.filter, options.paths[0], options.paths[1], options.json);
 	case MODE_WHAT_IF:
 		return dump_what_if(&options.filter, options.paths[0], options.without, options.json);
+	case MODE_FAILOVERS: return dump_failovers(&options.filter, options.paths[0], options.json);
 	case MODE_TIMELINES: break;
 	}
 	return dump_timelines(&options);

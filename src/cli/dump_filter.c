@@ -106,7 +106,7 @@ int dump_filter_wants(const struct dump_filter *filter, const struct tailor_time
 	return timeline->request.wall_ns >= filter->since_ns;
 }
 
-static int tell_damage(const struct dump_filter *filter, const struct tailor_store_reader *reader, const char *path)
+int dump_filter_damage(const struct dump_filter *filter, const struct tailor_store_reader *reader, const char *path)
 {
 	uint64_t records, bytes;
 
@@ -132,7 +132,7 @@ static void tell_found(const struct dump_filter *filter, const char *path, const
 	if (found->read == 0 && found->damaged)
 		fprintf(stderr, "%s: nothing in %s can be read: it is damaged, or a newer version wrote it\n", filter->command, path);
 	else if (found->read == 0)
-		fprintf(stderr, "%s: %s is empty: no slow request has been recorded yet\n", filter->command, path);
+		fprintf(stderr, "%s: %s has no timelines: no slow request has been recorded yet\n", filter->command, path);
 	else if (filter->one_request)
 		fprintf(stderr,
 		        "%s: request %016" PRIx64 " is not among the %" PRIu64 " timelines in %s: the proxy was done with it within "
@@ -159,6 +159,13 @@ static int fail_to_open(const struct dump_filter *filter, const char *path, int 
 	return error;
 }
 
+int dump_filter_open(const struct dump_filter *filter, const char *path, struct tailor_store_reader **ret_reader)
+{
+	int error = tailor_store_reader_open(path, ret_reader);
+
+	return error ? fail_to_open(filter, path, error) : 0;
+}
+
 int dump_filter_read(const struct dump_filter *filter, const char *path,
                      int (*take)(void *context, struct tailor_timeline *timeline, int wanted), void *context,
                      struct dump_found *ret_found)
@@ -168,9 +175,9 @@ int dump_filter_read(const struct dump_filter *filter, const char *path,
 	int got;
 
 	*ret_found = (struct dump_found){0};
-	got = tailor_store_reader_open(path, &reader);
+	got = dump_filter_open(filter, path, &reader);
 	if (got)
-		return fail_to_open(filter, path, got);
+		return got;
 	while ((got = tailor_store_next(reader, &timeline)) == 1) {
 		int wanted = dump_filter_wants(filter, &timeline), taken;
 
@@ -185,7 +192,7 @@ int dump_filter_read(const struct dump_filter *filter, const char *path,
 			break;
 		}
 	}
-	ret_found->damaged = tell_damage(filter, reader, path);
+	ret_found->damaged = dump_filter_damage(filter, reader, path);
 	tailor_store_reader_close(reader);
 	if (got < 0) {
 		fprintf(stderr, "%s: cannot read %s: %s\n", filter->command, path, strerror(-got));

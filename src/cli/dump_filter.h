@@ -44,6 +44,11 @@ int dump_filter_read(const struct dump_filter *filter, const char *path,
                      int (*take)(void *context, struct tailor_timeline *timeline, int wanted), void *context,
                      struct dump_found *ret_found);
 
+/* Opens the store, or tells on stderr why not. Returns 0 or a negative errno. */
+int dump_filter_open(const struct dump_filter *filter, const char *path, struct tailor_store_reader **ret_reader);
+/* Tells on stderr what was damaged of what has been read. Returns 1 if anything was. */
+int dump_filter_damage(const struct dump_filter *filter, const struct tailor_store_reader *reader, const char *path);
+
 /* Timelines that were chosen, in memory. Zero is none. */
 struct dump_chosen {
 	const struct dump_filter *filter;

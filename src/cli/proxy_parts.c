@@ -267,6 +267,11 @@ static int start_proxy(struct proxy_run *run)
 	return error;
 }
 
+static const char *not_moved_name(unsigned int why_not)
+{
+	return tailor_not_moved_name((enum tailor_not_moved)why_not);
+}
+
 static int start_observer(struct proxy_run *run)
 {
 	struct tailor_observer_options options = {
@@ -275,6 +280,7 @@ static int start_observer(struct proxy_run *run)
 		.connections_max = run->config.connections_max,
 		.servers = run->config.servers,
 		.slow = {run->config.slow_threshold_ns, run->config.baseline_one_in},
+		.not_moved_name = not_moved_name,
 		.store = run->store,
 		.access_log = run->access_log,
 	};

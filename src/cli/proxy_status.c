@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "cli/metric.h"
 #include "cli/proxy_reload.h"
 #include "cli/proxy_run.h"
+#include "cli/proxy_status_stops.h"
 
 /* Of a reload. */
 #define REPORT_BYTES 4096
@@ -60,21 +62,23 @@ static json_t *servers_json(const struct proxy_run *run, const struct snapshot *
 	for (size_t i = 0; i < run->config.servers; i++) {
 		const struct tailor_proxy_server_status *status = &snapshot->proxy.server[i];
 		char address[TAILOR_ADDRESS_TEXT_BYTES];
+		json_t *server;
 
-		json_array_append_new(
-			servers, json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "name",
-		                           run->config.server[i].name, "address",
-		                           tailor_address_format(address, &run->config.server[i].address), "state",
-		                           status->paused ? "paused" : "running", "agent", status->agent, "pid",
-		                           (int)snapshot->server[i].pid, "requests", (json_int_t)status->requests, "responses",
-		                           (json_int_t)status->responses, "in_flight", (int)status->in_flight, "connections",
-		                           (int)status->connections, "connects", (json_int_t)status->connects, "connect_failures",
-		                           (json_int_t)status->connect_failures, "pauses_seen", (json_int_t)status->pauses,
-		                           "moved_away", (json_int_t)status->moved_away, "moved_here",
-		                           (json_int_t)status->moved_here, "pauses",
-		                           (json_int_t)snapshot->server[i].pauses, "pause_ms_total",
-		                           to_ms(snapshot->server[i].pause_ns_total), "pause_ms_max",
-		                           to_ms(snapshot->server[i].pause_ns_max)));
+		server = json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "name",
+		                   run->config.server[i].name, "address",
+		                   tailor_address_format(address, &run->config.server[i].address), "state",
+		                   status->paused ? "paused" : "running", "agent", status->agent, "pid",
+		                   (int)snapshot->server[i].pid, "requests", (json_int_t)status->requests, "responses",
+		                   (json_int_t)status->responses, "in_flight", (int)status->in_flight, "connections",
+		                   (int)status->connections, "connects", (json_int_t)status->connects, "connect_failures",
+		                   (json_int_t)status->connect_failures, "pauses_seen", (json_int_t)status->pauses,
+		                   "moved_away", (json_int_t)status->moved_away, "moved_here",
+		                   (json_int_t)status->moved_here, "pauses",
+		                   (json_int_t)snapshot->server[i].pauses, "pause_ms_total",
+		                   to_ms(snapshot->server[i].pause_ns_total), "pause_ms_max",
+		                   to_ms(snapshot->server[i].pause_ns_max));
+		status_stops_server_json(server, status);
+		json_array_append_new(servers, server);
 	}
 	return servers;
 }
@@ -145,17 +149,13 @@ static char *status_json(struct proxy_run *run)
 		return NULL;
 	json_object_set_new(json_object_get(status, "timelines"), "unjudged", json_integer((json_int_t)snapshot.observer.unjudged));
 	json_object_set_new(status, "losses", losses_json(run));
+	status_stops_json(status, &snapshot.proxy, &snapshot.observer);
 	json_object_set_new(status, "mode", json_string(is_balanced(&snapshot) ? "balanced" : "active-backup"));
 	if (is_balanced(&snapshot))
 		json_object_set_new(status, "active", json_null());
 	text = json_dumps(status, JSON_INDENT(2) | JSON_REAL_PRECISION(9));
 	json_decref(status);
 	return text;
-}
-
-static void metric(FILE *out, const char *name, const char *type, const char *help)
-{
-	fprintf(out, "# HELP tailor_%s %s\n# TYPE tailor_%s %s\n", name, help, name, type);
 }
 
 static void server_metrics(FILE *out, const struct proxy_run *run, const struct snapshot *snapshot)
@@ -284,6 +284,7 @@ static char *metrics_text(struct proxy_run *run)
 	metric(out, "queued", "gauge", "Requests that wait for a server that is at limits.in_flight now.");
 	fprintf(out, "tailor_queued %u\n", snapshot.proxy.queued);
 	server_metrics(out, run, &snapshot);
+	status_stops_metrics(out, run, &snapshot.proxy, &snapshot.observer);
 	latency_metrics(out, run, &snapshot);
 	loss_metrics(out, run);
 	fclose(out);

@@ -14,6 +14,8 @@ struct tailor_requests {
 	size_t tail_count;
 	struct tailor_tail *tails; /* one a worker */
 	struct open_records open;
+	void (*stopped)(void *context, size_t worker, const struct tailor_stopped *stopped); /* NULL: nobody asks */
+	void *stopped_context;
 };
 
 int tailor_requests_open(const struct tailor_channel *channels, size_t count, size_t open_max, struct tailor_requests **ret_requests)
@@ -196,6 +198,34 @@ static void add_client_wait(struct tailor_record *record, const struct tailor_ev
 	memcpy(record->client_wait, waits, sizeof(record->client_wait));
 }
 
+void tailor_requests_watch_stops(struct tailor_requests *requests,
+                                 void (*stopped)(void *context, size_t worker, const struct tailor_stopped *stopped), void *context)
+{
+	requests->stopped = stopped;
+	requests->stopped_context = context;
+}
+
+static void tell_stop(const struct tailor_requests *requests, size_t worker, uint64_t position, const struct tailor_event *event)
+{
+	struct tailor_stopped stopped = {
+	        .server = TAILOR_STOPPED_SERVER(event->extra),
+	        .kind = (enum tailor_stop_kind)TAILOR_STOPPED_KIND(event->extra),
+	        .begin_ns = event->arg[0],
+	        .end_ns = event->time_ns,
+	        .noticed_ns = (uint64_t)TAILOR_STOP_NOTICED_US(event->arg[1]) * 1000,
+	        .replayed_ns = (uint64_t)TAILOR_STOP_REPLAYED_US(event->arg[1]) * 1000,
+	        .in_flight = TAILOR_STOPPED_IN_FLIGHT(event->extra),
+	        .moved = TAILOR_STOP_MOVED(event->arg[2]),
+	        .not_moved = TAILOR_STOP_NOT_MOVED(event->arg[2]),
+	        .why_not = TAILOR_STOP_WHY_NOT(event->arg[2]),
+	};
+
+	if (!requests->stopped || stopped.begin_ns > stopped.end_ns)
+		return;
+	tailor_text_read(&requests->tails[worker].channel, position, event, stopped.cause, sizeof(stopped.cause));
+	requests->stopped(requests->stopped_context, worker, &stopped);
+}
+
 /* Returns the record when this event ended it. */
 static struct tailor_record *apply(struct tailor_requests *requests, const struct tailor_channel *channel, uint64_t position,
                                    const struct tailor_event *event)
@@ -250,6 +280,8 @@ size_t tailor_requests_poll(struct tailor_requests *requests, uint64_t now_ns,
 			struct tailor_record *record = apply(requests, &requests->tails[i].channel, position, &event);
 
 			count++;
+			if (event.kind == TAILOR_EVENT_SERVER_STOPPED)
+				tell_stop(requests, i, position, &event);
 			if (record) {
 				ended(context, i, record);
 				open_records_remove(&requests->open, record);

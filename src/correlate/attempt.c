@@ -9,6 +9,7 @@
 #include "correlate/cover.h"
 #include "correlate/owner.h"
 #include "correlate/path.h"
+#include "correlate/standstill.h"
 #include "correlate/wire.h"
 #include "correlate/worker.h"
 
@@ -326,37 +327,24 @@ void attempt_answered(struct correlation *correlation, const struct tailor_attem
 		cut_unseen(correlation, attempt, &wire, floor, end_ns);
 }
 
-/* The pause that made the proxy move the request: the last one that had begun; NULL when it was not recorded. */
-static const struct pause *pause_before(const struct correlation *correlation, uint32_t pid, uint64_t send_ns,
-                                        uint64_t moved_ns)
-{
-	const struct pause *pause = pid ? pauses_after(&correlation->pauses, pid, send_ns) : NULL;
-	const struct pause *found = NULL;
-
-	for (; pause && pause->start_ns <= moved_ns; pause = pauses_next(&correlation->pauses, pause))
-		found = pause->cause == TAILOR_CAUSE_GC ? pause : found;
-	return found;
-}
-
 static void describe_move(const struct correlation *correlation, const struct tailor_attempt *attempt,
-                          const struct tailor_attempt *next, const struct pause *pause, struct tailor_span *span)
+                          const struct tailor_attempt *next, const struct standstill *standstill, struct tailor_span *span)
 {
 	const char *from = name_of(correlation, attempt), *to = name_of(correlation, next);
-	char collector[48] = "", duration[32];
+	char what[80], duration[32];
 
 	switch (next->reason) {
 	case TAILOR_FAILOVER_CONNECT: span_detail(span, "%s could not be reached, moved to %s", from, to); return;
 	case TAILOR_FAILOVER_CLOSED: span_detail(span, "%s closed the connection, moved to %s", from, to); return;
 	default: break;
 	}
-	if (!pause) {
-		span_detail(span, "%s paused, moved to %s", from, to);
+	standstill_describe(standstill, what, sizeof(what));
+	if (!standstill->start_ns) {
+		span_detail(span, "%s %s, moved to %s", from, what, to);
 		return;
 	}
-	pause_collector(pause, collector, sizeof(collector));
-	tailor_format_duration(duration, sizeof(duration), next->begin_ns - pause->start_ns);
-	span_detail(span, "server %s paused%s%s%s, moved to %s after %s", from, collector[0] ? " (" : "", collector,
-	            collector[0] ? ")" : "", to, duration);
+	tailor_format_duration(duration, sizeof(duration), next->begin_ns - standstill->start_ns);
+	span_detail(span, "server %s %s, moved to %s after %s", from, what, to, duration);
 }
 
 void attempt_left(struct correlation *correlation, const struct tailor_attempt *attempt,
@@ -364,15 +352,11 @@ void attempt_left(struct correlation *correlation, const struct tailor_attempt *
 {
 	uint64_t moved = next->begin_ns;
 	uint64_t send = attempt->send_ns ? clamp(attempt->send_ns, attempt->begin_ns, moved) : attempt->begin_ns;
-	const struct pause *pause = NULL;
-	uint64_t lost = send, floor;
+	struct standstill standstill = standstill_before(correlation, pid_of(correlation, attempt, NULL), send, next);
+	uint64_t lost = standstill.start_ns ? clamp(standstill.start_ns, send, moved) : send, floor;
 	struct tailor_span *span;
 	struct wire wire;
 
-	if (next->reason == TAILOR_FAILOVER_GC)
-		pause = pause_before(correlation, pid_of(correlation, attempt, NULL), send, moved);
-	if (pause)
-		lost = clamp(pause->start_ns, send, moved);
 	cut_connect(correlation, attempt->begin_ns, send);
 	if (lost > send) {
 		wire_read(correlation->window, attempt, lost, &wire);
@@ -383,5 +367,5 @@ void attempt_left(struct correlation *correlation, const struct tailor_attempt *
 	span = span_list_add(&correlation->spans, lost, moved, TAILOR_CAUSE_FAILOVER_WAIT);
 	/* No thread: the response waited for the whole server. Reports take its name from here. */
 	span_thread(span, pid_of(correlation, attempt, NULL), 0, name_of(correlation, attempt));
-	describe_move(correlation, attempt, next, pause, span);
+	describe_move(correlation, attempt, next, &standstill, span);
 }

@@ -66,6 +66,7 @@ void observer_ended(void *context, size_t worker, const struct tailor_record *re
 	observer_count(&observer->ended, 1);
 	if (server >= 0)
 		tailor_latency_count(&observer->latency[server], request->end_ns - request->begin_ns);
+	tailor_failovers_ended(&observer->failovers, record);
 	if (observer->options.access_log)
 		log_access(observer, record);
 	verdict = judge(&observer->slow_rule, record, &suspected);

@@ -48,6 +48,7 @@ static void *run(void *context)
 		pthread_mutex_unlock(&observer->lock);
 		/* The time from before the poll: whatever ended since has not settled. */
 		tailor_requests_poll(observer->requests, now_ns, observer_ended, observer);
+		observer_store_failovers(observer, stopping ? UINT64_MAX : now_ns);
 		pthread_mutex_lock(&observer->lock);
 		wait_ns = observer_hold(observer, now_ns);
 		observer_publish_losses(observer);
@@ -71,6 +72,7 @@ static void free_observer(struct tailor_observer *observer)
 	observer_long_free(observer);
 	tailor_harvest_free(&observer->harvest);
 	tailor_requests_close(observer->requests);
+	tailor_failovers_free(&observer->failovers);
 	free(observer->lost);
 	free(observer->sources);
 	free(observer->queue);
@@ -91,10 +93,11 @@ int tailor_observer_start(const struct tailor_observer_options *options, struct 
 	observer_explain_init(observer);
 	tailor_budget_open(&observer->baseline_rate, BASELINE_PER_S, BASELINE_PER_S, tailor_clock_ns());
 	error = tailor_requests_open(options->request_channels, options->workers, options->connections_max, &observer->requests);
-	if (observer_long_init(observer) || observer_losses_init(observer) || error || !observer->sources || !observer->queue) {
+	if (observer_long_init(observer) || observer_losses_init(observer) || tailor_failovers_init(&observer->failovers) || error || !observer->sources || !observer->queue) {
 		free_observer(observer);
 		return -ENOMEM;
 	}
+	tailor_requests_watch_stops(observer->requests, observer_stopped, observer);
 	observer_sources_init(observer);
 	pthread_mutex_init(&observer->lock, NULL);
 	pthread_mutex_init(&observer->storing, NULL);
@@ -150,6 +153,8 @@ void tailor_observer_status(struct tailor_observer *observer, struct tailor_obse
 		.unjudged = atomic_load(&observer->unjudged),
 		.windows_with_loss = atomic_load(&observer->windows_with_loss),
 		.store_error = atomic_load(&observer->store_error),
+		.failovers = atomic_load(&observer->failovers_stored),
+		.failovers_not_stored = atomic_load(&observer->failovers_not_stored),
 		.request_events_lost = atomic_load(&observer->events_lost),
 		.access_log_error = atomic_load(&observer->access_log_error),
 		.access_log_lost = observer->options.access_log ? tailor_accesslog_lost(observer->options.access_log) : 0,

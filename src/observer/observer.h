@@ -4,6 +4,8 @@
  * reads its window back out of all channels, has it correlated, and stores the timeline. Nothing on the data path
  * waits for it; what it is too late for is counted.
  *
+ * It also joins what the workers say of stops of servers, and stores each as a failover some half a second after it is over.
+ *
  * Timelines take a fiftieth of a CPU at most, over time; a tenth of a second of it may be saved up for a burst. Beyond that slow requests,
  * the least slow of those that ended together first, are only counted: over_budget, and in the next timeline stored. One in N
  * ordinary requests has a timeline too, but no more than ten a second.
@@ -40,6 +42,7 @@ struct tailor_observer_options {
 	} server[TAILOR_OBSERVER_SERVERS_MAX];
 	size_t servers;
 	struct tailor_slow_rule slow;
+	const char *(*not_moved_name)(unsigned int why_not); /* words for enum tailor_not_moved (proxy/proxy.h); NULL: there are none */
 	struct tailor_store_writer *store; /* only the observer uses it while it runs; see tailor_observer_store() */
 	struct tailor_accesslog *access_log; /* the same; NULL: none */
 };
@@ -68,7 +71,9 @@ struct tailor_observer_status {
 	uint64_t access_log_lost; /* lines */
 	int access_log_error;     /* what its last write failed with, a negative errno; 0: it was written */
 	struct tailor_observer_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
-	int store_error;          /* what the last timeline failed with, a negative errno; 0: it was stored */
+	uint64_t failovers;       /* stops of servers with requests in flight: written */
+	uint64_t failovers_not_stored;
+	int store_error;          /* what the last timeline or failover failed with, a negative errno; 0: it was stored */
 };
 
 /* What a channel's events were lost by that the observer wanted: all of the workers', those of windows of the others. They only grow. */

@@ -15,6 +15,7 @@
 #include "collect/tail.h"
 #include "collect/threads.h"
 #include "observer/budget.h"
+#include "observer/failovers.h"
 #include "observer/latency.h"
 #include "observer/observer.h"
 #include "observer/presence.h"
@@ -65,8 +66,10 @@ struct tailor_observer {
 	struct tailor_budget cpu, baseline_rate, baseline_cpu;
 	double cost_ns; /* of a timeline, about */
 	uint64_t omitted; /* slow requests that were only counted since the last timeline stored */
+	struct tailor_failovers failovers;
 
-	atomic_uint_fast64_t ended, slow, stored, baseline, not_stored, over_budget, unjudged, windows_with_loss, events_lost;
+	atomic_uint_fast64_t ended, slow, stored, baseline, not_stored, over_budget, unjudged, windows_with_loss, events_lost, failovers_stored,
+	        failovers_not_stored;
 	atomic_uint_fast64_t (*lost)[TAILOR_LOST_REASONS]; /* by the channels of workers, CPUs and servers, in this order */
 	atomic_int store_error, access_log_error;
 	struct tailor_latency latency[TAILOR_OBSERVER_SERVERS_MAX];
@@ -84,7 +87,7 @@ static inline void observer_count(atomic_uint_fast64_t *counter, uint64_t amount
 
 /* The server that answered, -1 when none did. */
 int observer_answering(const struct tailor_observer *observer, const struct tailor_record *record);
-/* Takes names of threads from the agents, and every second from /proc. Lock. */
+/* Takes names of threads, and collections, from the agents, and every second names from /proc. Lock. */
 void observer_learn_names(struct tailor_observer *observer, uint64_t now_ns);
 /* Once, when there are holds. */
 void observer_sources_init(struct tailor_observer *observer);
@@ -125,6 +128,13 @@ uint64_t observer_hold(struct tailor_observer *observer, uint64_t now_ns);
 int observer_losses_init(struct tailor_observer *observer);
 /* Publishes what was lost so far. Lock. */
 void observer_publish_losses(struct tailor_observer *observer);
+
+/* --- stopped.c: what the workers did about stops of servers -------------------------------------- */
+
+/* For tailor_requests_watch_stops(); context is the observer. */
+void observer_stopped(void *context, size_t worker, const struct tailor_stopped *stopped);
+/* Stores the failovers of which all is known by now. now_ns UINT64_MAX: whatever there is. */
+void observer_store_failovers(struct tailor_observer *observer, uint64_t now_ns);
 
 /* --- explain.c: from the queue to the store, within the budget ----------------------------------- */
 

@@ -17,7 +17,16 @@ int observer_answering(const struct tailor_observer *observer, const struct tail
 	return record->attempt[record->answered].server;
 }
 
-/* Takes thread names from what the agents have written since the last time. */
+/* What a stop was for: the proxy's workers may not have been told. */
+static void learn_collection(struct tailor_observer *observer, size_t server, uint64_t position, const struct tailor_event *event)
+{
+	char text[TAILOR_TEXT_BYTES * TAILOR_TEXTS_MAX + 1];
+
+	tailor_text_read(&observer->watched[server].tail.channel, position, event, text, sizeof(text));
+	tailor_failovers_collected(&observer->failovers, (unsigned int)server, event->arg[1], event->time_ns, text);
+}
+
+/* Takes thread names, and collections, from what the agents have written since the last time. */
 static void learn_from_agents(struct tailor_observer *observer, uint64_t now_ns)
 {
 	for (size_t i = 0; i < observer->options.servers; i++) {
@@ -29,6 +38,8 @@ static void learn_from_agents(struct tailor_observer *observer, uint64_t now_ns)
 		if (!watched->jvm)
 			continue;
 		while (tailor_tail_next(&watched->tail, now_ns, &event, &position)) {
+			if (event.kind == TAILOR_EVENT_GC_FINISH)
+				learn_collection(observer, i, position, &event);
 			/* Names are of use only where the JVM's thread ids are those that the kernel's events carry. */
 			if (watched->jvm->own_pid != (uint32_t)watched->jvm->pid)
 				continue;

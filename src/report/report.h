@@ -4,6 +4,7 @@
 #define TAILOR_REPORT_REPORT_H
 
 #include <stdio.h>
+#include <tailor/failover.h>
 #include <tailor/timeline.h>
 
 /* No line of the text is wider than this. */
@@ -24,6 +25,12 @@ void tailor_report_text(FILE *out, const struct tailor_timeline *timeline);
 void tailor_report_json_begin(FILE *out);
 int tailor_report_json(FILE *out, const struct tailor_timeline *timeline, size_t count);
 void tailor_report_json_end(FILE *out);
+
+/*
+ * Prints failovers: as a table with a line of at most 160 columns for each, and what they are in sum; or as {"failovers": [...]}, times in ns. Returns 0 or
+ * -ENOMEM; errors of writing stay in ferror(out).
+ */
+int tailor_report_failovers(FILE *out, const struct tailor_failover *failovers, size_t count, int json);
 
 /*
  * Writes the timelines, of one boot and by time, as a Perfetto trace (a stream of TracePackets; times are CLOCK_MONOTONIC,

@@ -207,7 +207,10 @@ static int next_record(struct tailor_store_reader *reader, size_t *ret_bytes)
 	return record_valid(reader->bytes + found, reader->used - found, ret_bytes);
 }
 
-int tailor_store_next(struct tailor_store_reader *reader, struct tailor_timeline *ret_timeline)
+/*
+ * Decodes records into *ret until one is of the kind that `decode` is for. Returns 1, 0 at the end, or a negative errno.
+ */
+static int next_of_kind(struct tailor_store_reader *reader, int (*decode)(const uint8_t *bytes, size_t length, void *ret), void *ret)
 {
 	for (;;) {
 		size_t bytes = 0;
@@ -221,15 +224,35 @@ int tailor_store_next(struct tailor_store_reader *reader, struct tailor_timeline
 				return got;
 			continue;
 		}
-		got = record_decode(reader->bytes + reader->offset + RECORD_HEADER_BYTES, bytes - RECORD_HEADER_BYTES,
-		                    ret_timeline);
+		got = decode(reader->bytes + reader->offset + RECORD_HEADER_BYTES, bytes - RECORD_HEADER_BYTES, ret);
 		reader->offset += bytes;
 		if (got == 0)
 			return 1;
-		if (got != -EBADMSG)
+		if (got == -EBADMSG)
+			reader->bad_records++;
+		else if (got != RECORD_OF_OTHER_KIND)
 			return got;
-		reader->bad_records++;
 	}
+}
+
+static int decode_timeline(const uint8_t *bytes, size_t length, void *ret_timeline)
+{
+	return record_decode(bytes, length, ret_timeline);
+}
+
+int tailor_store_next(struct tailor_store_reader *reader, struct tailor_timeline *ret_timeline)
+{
+	return next_of_kind(reader, decode_timeline, ret_timeline);
+}
+
+static int decode_failover(const uint8_t *bytes, size_t length, void *ret_failover)
+{
+	return record_decode_failover(bytes, length, ret_failover);
+}
+
+int tailor_store_next_failover(struct tailor_store_reader *reader, struct tailor_failover *ret_failover)
+{
+	return next_of_kind(reader, decode_failover, ret_failover);
 }
 
 void tailor_store_damage(const struct tailor_store_reader *reader, uint64_t *ret_records, uint64_t *ret_bytes)

@@ -7,20 +7,8 @@
 #include <tailor/store.h>
 
 #include "store/crc32c.h"
+#include "store/message.h"
 #include "store/segment.h"
-#include "timeline.pb-c.h"
-
-/* What decoding one record may allocate in all. A message of two-byte spans would otherwise take a hundred times its
- * size. */
-#define DECODE_BYTES_MAX (96u << 20)
-
-/* 100 days. No request takes as long; and what is printed of one has its columns. */
-#define LATENCY_NS_MAX (UINT64_C(100) * 86400 * 1000000000)
-
-static ProtobufCBinaryData text_of(const char *text, size_t size)
-{
-	return (ProtobufCBinaryData){.len = strnlen(text, size), .data = (uint8_t *)(uintptr_t)text};
-}
 
 static void encode_request(const struct tailor_request *from, Tailor__Pb__Request *to)
 {
@@ -34,8 +22,8 @@ static void encode_request(const struct tailor_request *from, Tailor__Pb__Reques
 	to->attempts = from->attempts;
 	to->failover = from->failover;
 	to->response_bytes = from->response_bytes;
-	to->target = text_of(from->target, sizeof(from->target));
-	to->server = text_of(from->server, sizeof(from->server));
+	to->target = message_text(from->target, sizeof(from->target));
+	to->server = message_text(from->server, sizeof(from->server));
 }
 
 static void encode_spans(const struct tailor_timeline *timeline, Tailor__Pb__Span *spans, Tailor__Pb__Span **pointers)
@@ -49,8 +37,8 @@ static void encode_spans(const struct tailor_timeline *timeline, Tailor__Pb__Spa
 		spans[i].cause = (uint32_t)from->cause;
 		spans[i].pid = from->pid;
 		spans[i].tid = from->tid;
-		spans[i].thread = text_of(from->thread, sizeof(from->thread));
-		spans[i].detail = text_of(from->detail, sizeof(from->detail));
+		spans[i].thread = message_text(from->thread, sizeof(from->thread));
+		spans[i].detail = message_text(from->detail, sizeof(from->detail));
 		pointers[i] = &spans[i];
 	}
 }
@@ -61,30 +49,12 @@ static void encode_losses(const struct tailor_timeline *timeline, Tailor__Pb__Lo
 		const struct tailor_loss *from = &timeline->losses[i];
 
 		tailor__pb__loss__init(&losses[i]);
-		losses[i].channel = text_of(from->channel, sizeof(from->channel));
+		losses[i].channel = message_text(from->channel, sizeof(from->channel));
 		losses[i].from_ns = from->from_ns;
 		losses[i].to_ns = from->to_ns;
 		losses[i].events = from->events;
 		pointers[i] = &losses[i];
 	}
-}
-
-static int pack(const Tailor__Pb__Timeline *message, uint8_t **ret_record, size_t *ret_bytes)
-{
-	size_t length = tailor__pb__timeline__get_packed_size(message);
-	uint8_t *record;
-
-	if (length > RECORD_BYTES_MAX)
-		return -EFBIG;
-	record = malloc(RECORD_HEADER_BYTES + length);
-	if (!record)
-		return -ENOMEM;
-	tailor__pb__timeline__pack(message, record + RECORD_HEADER_BYTES);
-	store_u32(record, (uint32_t)length);
-	store_u32(record + 4, crc32c(crc32c(0, record, 4), record + RECORD_HEADER_BYTES, length));
-	*ret_record = record;
-	*ret_bytes = RECORD_HEADER_BYTES + length;
-	return 0;
 }
 
 int record_encode(const struct tailor_timeline *timeline, uint8_t **ret_record, size_t *ret_bytes)
@@ -114,7 +84,7 @@ int record_encode(const struct tailor_timeline *timeline, uint8_t **ret_record, 
 		message.spans = span_pointers;
 		message.n_losses = timeline->loss_count;
 		message.losses = loss_pointers;
-		error = pack(&message, ret_record, ret_bytes);
+		error = message_pack(&message, ret_record, ret_bytes);
 	}
 	free(spans);
 	free(span_pointers);
@@ -130,22 +100,13 @@ int record_valid(const uint8_t *bytes, size_t available, size_t *ret_bytes)
 	if (available < RECORD_HEADER_BYTES)
 		return 0;
 	length = load_u32(bytes);
-	/* A message always has a request in it: a run of zero bytes is no record. */
+	/* A message always has a request or a failover in it: a run of zero bytes is no record. */
 	if (length == 0 || length > RECORD_BYTES_MAX || length > available - RECORD_HEADER_BYTES)
 		return 0;
 	if (crc32c(crc32c(0, bytes, 4), bytes + RECORD_HEADER_BYTES, length) != load_u32(bytes + 4))
 		return 0;
 	*ret_bytes = RECORD_HEADER_BYTES + length;
 	return 1;
-}
-
-static void copy_text(char *to, size_t size, const ProtobufCBinaryData *from)
-{
-	size_t length = from->len < size - 1 ? from->len : size - 1;
-
-	if (length > 0)
-		memcpy(to, from->data, length);
-	memset(to + length, 0, size - length);
 }
 
 static void decode_request(const Tailor__Pb__Request *from, struct tailor_request *to)
@@ -157,10 +118,10 @@ static void decode_request(const Tailor__Pb__Request *from, struct tailor_reques
 	to->status = (uint16_t)from->status;
 	to->end = from->end <= TAILOR_REQUEST_END_CUT ? (uint8_t)from->end : UINT8_MAX;
 	to->attempts = from->attempts < UINT8_MAX ? (uint8_t)from->attempts : UINT8_MAX;
-	to->failover = from->failover <= TAILOR_FAILOVER_CLOSED ? (uint16_t)from->failover : UINT16_MAX;
+	to->failover = from->failover <= TAILOR_FAILOVER_STALL ? (uint16_t)from->failover : UINT16_MAX;
 	to->response_bytes = from->response_bytes;
-	copy_text(to->target, sizeof(to->target), &from->target);
-	copy_text(to->server, sizeof(to->server), &from->server);
+	message_copy_text(to->target, sizeof(to->target), &from->target);
+	message_copy_text(to->server, sizeof(to->server), &from->server);
 }
 
 static enum tailor_cause cause_of(uint32_t value)
@@ -185,14 +146,14 @@ static int decode_lists(const Tailor__Pb__Timeline *message, struct tailor_timel
 		to->cause = cause_of(from->cause);
 		to->pid = from->pid;
 		to->tid = from->tid;
-		copy_text(to->thread, sizeof(to->thread), &from->thread);
-		copy_text(to->detail, sizeof(to->detail), &from->detail);
+		message_copy_text(to->thread, sizeof(to->thread), &from->thread);
+		message_copy_text(to->detail, sizeof(to->detail), &from->detail);
 	}
 	for (size_t i = 0; i < message->n_losses; i++) {
 		const Tailor__Pb__Loss *from = message->losses[i];
 		struct tailor_loss *to = &timeline->losses[i];
 
-		copy_text(to->channel, sizeof(to->channel), &from->channel);
+		message_copy_text(to->channel, sizeof(to->channel), &from->channel);
 		to->from_ns = from->from_ns;
 		to->to_ns = from->to_ns;
 		to->events = from->events;
@@ -237,43 +198,25 @@ static int cuts_request(const struct tailor_timeline *timeline)
 	return timeline->span_count > 0 && at == end;
 }
 
-struct budget {
-	size_t left;
-};
-
-static void *budget_alloc(void *context, size_t size)
+int record_decode(const uint8_t *bytes, size_t length, struct tailor_timeline *ret_timeline)
 {
-	struct budget *budget = context;
-
-	if (size > budget->left)
-		return NULL;
-	budget->left -= size;
-	return malloc(size);
-}
-
-static void budget_free(void *context, void *pointer)
-{
-	(void)context;
-	free(pointer);
-}
-
-int record_decode(const uint8_t *message, size_t length, struct tailor_timeline *ret_timeline)
-{
-	struct budget budget = {DECODE_BYTES_MAX};
-	ProtobufCAllocator allocator = {budget_alloc, budget_free, &budget};
-	Tailor__Pb__Timeline *unpacked = tailor__pb__timeline__unpack(&allocator, length, message);
-	int error;
+	Tailor__Pb__Timeline *message = message_unpack(bytes, length);
+	int ret;
 
 	memset(ret_timeline, 0, sizeof(*ret_timeline));
-	if (!unpacked)
+	if (!message)
 		return -EBADMSG;
-	error = decode_message(unpacked, ret_timeline);
-	if (!error && !cuts_request(ret_timeline))
-		error = -EBADMSG;
-	tailor__pb__timeline__free_unpacked(unpacked, &allocator);
-	if (error)
+	if (message->failover) {
+		ret = message->request ? -EBADMSG : RECORD_OF_OTHER_KIND;
+	} else {
+		ret = decode_message(message, ret_timeline);
+		if (!ret && !cuts_request(ret_timeline))
+			ret = -EBADMSG;
+	}
+	message_free(message);
+	if (ret)
 		tailor_timeline_free(ret_timeline);
-	return error;
+	return ret;
 }
 
 void tailor_timeline_free(struct tailor_timeline *timeline)

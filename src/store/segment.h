@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <tailor/failover.h>
 #include <tailor/timeline.h>
 
 /* File header: 8 bytes of magic, version, reserved. */
@@ -44,16 +45,21 @@ static inline void store_u32(uint8_t *bytes, uint32_t value)
 	bytes[3] = (uint8_t)(value >> 24);
 }
 
-/* Encodes a timeline as a whole record. Returns 0 with *ret_record (to be freed) and *ret_bytes, -ENOMEM or -EFBIG. */
+/* Encode a timeline, and a failover, as a whole record. Return 0 with *ret_record (to be freed) and *ret_bytes, -ENOMEM or -EFBIG. */
 int record_encode(const struct tailor_timeline *timeline, uint8_t **ret_record, size_t *ret_bytes);
+int record_encode_failover(const struct tailor_failover *failover, uint8_t **ret_record, size_t *ret_bytes);
 
 /* 1 when a whole record with a right checksum is at `bytes`; *ret_bytes is its length with its header. */
 int record_valid(const uint8_t *bytes, size_t available, size_t *ret_bytes);
 
 /*
  * Decodes the message of a valid record. Bytes are not trusted: unknown enum values become unexplained, none or done,
- * texts are cut, spans that do not cut the request exactly are -EBADMSG. Returns 0, -EBADMSG, or -ENOMEM.
+ * texts are cut, spans that do not cut the request exactly are -EBADMSG. Returns 0, RECORD_OF_OTHER_KIND with an empty
+ * timeline, -EBADMSG, or -ENOMEM.
  */
-int record_decode(const uint8_t *message, size_t length, struct tailor_timeline *ret_timeline);
+#define RECORD_OF_OTHER_KIND 1
+int record_decode(const uint8_t *bytes, size_t length, struct tailor_timeline *ret_timeline);
+/* The same for a failover; unknown kinds of stops become TAILOR_STOP_KINDS. Whether a timeline would be right is not looked at. */
+int record_decode_failover(const uint8_t *bytes, size_t length, struct tailor_failover *ret_failover);
 
 #endif /* TAILOR_STORE_SEGMENT_H */

@@ -248,15 +248,10 @@ static bool segment_was_deleted(const struct tailor_store_writer *writer)
 	return fstat(writer->segment, &status) == 0 && status.st_nlink == 0;
 }
 
-int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_timeline *timeline)
+static int append_record(struct tailor_store_writer *writer, const uint8_t *record, size_t bytes)
 {
-	cleanup_free uint8_t *record = NULL;
-	size_t bytes;
 	int error;
 
-	error = record_encode(timeline, &record, &bytes);
-	if (error)
-		return error;
 	if (bytes + SEGMENT_HEADER_BYTES > writer->max_bytes)
 		return -EFBIG;
 	if (writer->unseen) {
@@ -276,6 +271,24 @@ int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_
 			return error;
 	}
 	return append(writer, record, bytes);
+}
+
+int tailor_store_append(struct tailor_store_writer *writer, const struct tailor_timeline *timeline)
+{
+	cleanup_free uint8_t *record = NULL;
+	size_t bytes;
+	int error = record_encode(timeline, &record, &bytes);
+
+	return error ? error : append_record(writer, record, bytes);
+}
+
+int tailor_store_append_failover(struct tailor_store_writer *writer, const struct tailor_failover *failover)
+{
+	cleanup_free uint8_t *record = NULL;
+	size_t bytes;
+	int error = record_encode_failover(failover, &record, &bytes);
+
+	return error ? error : append_record(writer, record, bytes);
 }
 
 void tailor_store_writer_close(struct tailor_store_writer *writer)

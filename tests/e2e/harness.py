@@ -183,7 +183,7 @@ class Server(Process):
 
 
 class Proxy(Process):
-    """`tailor proxy`. Its files are in the scene's directory, under its name."""
+    """`tailor proxy`. Its files are in the scene's directory, under its name. `failover`: whether on collections, or on what."""
 
     def __init__(self, scene, name, servers, failover=False, more="", agent=True, user=None, slow="5ms", baseline=0):
         self.directory = scene.directory / f"{name}.d"
@@ -195,7 +195,7 @@ class Proxy(Process):
         for server, address in servers:
             text += f"  - {{name: {server}, address: {address}}}\n"
         text += f"slow: {{threshold: {slow}, baseline_one_in: {baseline}}}\n"
-        text += f"failover: {{on: [{'gc' if failover else ''}], replay: [GET, HEAD]}}\n"
+        text += f"failover: {{on: [{failover if isinstance(failover, str) else 'gc' if failover else ''}], replay: [GET, HEAD]}}\n"
         text += f"timelines: {{path: {self.timelines}, max_size: 64MiB}}\n"
         text += f'admin: {{listen: "unix:{self.admin_socket}"}}\n'
         if agent:

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The timeline store's reader: the input is a segment file. Since no mutation hits a checksum, it is read a second time
- * with its checksums mended. Proves: any bytes end in timelines and counted damage; the spans of each timeline cut its
- * request; it can be printed (no line of the text too wide or with a control character, the JSON one document) and
+ * with its checksums mended. Proves: any bytes end in timelines, failovers and counted damage; the spans of each timeline cut its
+ * request; each can be printed (no line of the text too wide or with a control character, the JSON one document) and
  * written again without a difference.
  */
 #include <errno.h>
@@ -15,20 +15,30 @@
 #include "store/crc32c.h"
 #include "store/segment.h"
 
+/* Of a table of failovers. */
+#define TABLE_COLUMNS 160
+
+static void check_lines(const char *text, size_t size, size_t columns_max)
+{
+	size_t columns = 0;
+
+	for (size_t i = 0; i < size; i++) {
+		require((uint8_t)text[i] >= 0x20 || text[i] == '\n');
+		columns = text[i] == '\n' ? 0 : columns + ((text[i] & 0xc0) != 0x80);
+		require(columns <= columns_max);
+	}
+}
+
 static void check_text(const struct tailor_timeline *timeline)
 {
 	char *text = NULL;
-	size_t size, columns = 0;
+	size_t size;
 	FILE *out = open_memstream(&text, &size);
 
 	require(out);
 	tailor_report_text(out, timeline);
 	require(fclose(out) == 0);
-	for (size_t i = 0; i < size; i++) {
-		require((uint8_t)text[i] >= 0x20 || text[i] == '\n');
-		columns = text[i] == '\n' ? 0 : columns + ((text[i] & 0xc0) != 0x80);
-		require(columns <= TAILOR_REPORT_COLUMNS);
-	}
+	check_lines(text, size, TAILOR_REPORT_COLUMNS);
 	free(text);
 }
 
@@ -93,12 +103,62 @@ static void check_written_again(const struct tailor_timeline *timeline)
 	free(second);
 }
 
+static void check_failover(const struct tailor_failover *failover)
+{
+	uint8_t *first, *second;
+	size_t size, first_bytes, second_bytes;
+	struct tailor_failover again;
+	char *text = NULL;
+	json_t *json;
+
+	for (int as_json = 0; as_json < 2; as_json++) {
+		FILE *out = open_memstream(&text, &size);
+
+		require(out);
+		require(tailor_report_failovers(out, failover, 1, as_json) == 0);
+		require(fclose(out) == 0);
+		if (!as_json) {
+			check_lines(text, size, TABLE_COLUMNS);
+		} else {
+			json = json_loadb(text, size, JSON_REJECT_DUPLICATES, NULL);
+			require(json && json_array_size(json_object_get(json, "failovers")) == 1);
+			json_decref(json);
+		}
+		free(text);
+	}
+	require(record_encode_failover(failover, &first, &first_bytes) == 0);
+	require(record_decode_failover(first + RECORD_HEADER_BYTES, first_bytes - RECORD_HEADER_BYTES, &again) == 0);
+	require(record_encode_failover(&again, &second, &second_bytes) == 0);
+	require(first_bytes == second_bytes && memcmp(first, second, first_bytes) == 0);
+	free(first);
+	free(second);
+}
+
+/* Returns how many there are. */
+static uint64_t read_failovers(const char *path)
+{
+	struct tailor_store_reader *reader;
+	struct tailor_failover failover;
+	uint64_t count = 0;
+	int ret;
+
+	require(tailor_store_reader_open(path, &reader) == 0);
+	while ((ret = tailor_store_next_failover(reader, &failover)) == 1) {
+		count++;
+		check_failover(&failover);
+	}
+	require(ret == 0);
+	tailor_store_reader_close(reader);
+	return count;
+}
+
 static void read_image(const uint8_t *data, size_t size)
 {
 	struct tailor_store_reader *reader;
 	struct tailor_timeline timeline;
 	uint64_t records = 0, bytes = 0, count = 0;
-	int ret = tailor_store_reader_open(fuzz_file(data, size), &reader);
+	const char *path = fuzz_file(data, size);
+	int ret = tailor_store_reader_open(path, &reader);
 
 	require(ret == 0 || ret == -EINVAL);
 	if (ret < 0)
@@ -116,6 +176,7 @@ static void read_image(const uint8_t *data, size_t size)
 	tailor_store_damage(reader, &records, &bytes);
 	require(records <= size && bytes <= size);
 	tailor_store_reader_close(reader);
+	require(count + read_failovers(path) <= size / RECORD_HEADER_BYTES);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

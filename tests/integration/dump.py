@@ -6,7 +6,7 @@ import os
 import subprocess
 import tempfile
 
-from stored import timeline, write
+from stored import failover, timeline, write
 
 TAILOR = os.environ["TAILOR"]
 
@@ -105,6 +105,52 @@ with tempfile.TemporaryDirectory() as base:
     text, error = dump(store)
     assert text.count("request 00000000000000") == 2
     assert "skipped damaged data in 1 place" in error and "ignored 8 bytes" in error
+
+with tempfile.TemporaryDirectory() as base:
+    # Failovers beside timelines: each of the two is shown by itself, in order, and damage of one costs none of the other.
+    store = os.path.join(base, "both")
+    records = [failover(5_000, 136_000_000, 1_769_860_900_000_000_000, b"a", b"Allocation Failure", moved=7, not_moved=1,
+                        why_not=b"begun", reacted_ns=412_000, saved_ns=900_000_000),
+               timeline(0xA1, [(13, 5_000_000)], 1_769_860_800_000_000_000),
+               failover(9_000, 50_000_000, 1_769_860_700_000_000_000, b"\x1b[31mb", kind=4)]
+    segment = write(store, records)
+    text, error = dump(store)
+    assert text.count("request 00000000000000") == 1 and error == "", (text, error)
+    text, error = dump("--failovers", store)
+    lines = text.splitlines()
+    assert error == "" and "\x1b" not in text, (text, error)
+    assert lines[1].startswith("2026-01-31 11:58:20.000  \\x1b[31mb  stall "), lines
+    assert lines[2].split() == ["2026-01-31", "12:01:40.000", "a", "gc:", "Allocation", "Failure", "7", "of", "8", "1", "begun", "412",
+                                "us", "136", "ms", "~900", "ms"], lines
+    assert "2 failovers, 8 requests moved, 1 not; about 900 ms of waiting saved" in text and "an estimate" in text, text
+    found = json.loads(dump("--failovers", "--json", store)[0])["failovers"]
+    assert [entry["kind"] for entry in found] == ["stall", "gc"] and found[1]["reacted_ns"] == 412_000, found
+    assert (found[0]["reacted_ns"], found[0]["cause"], found[1]["saved_estimate_ns"]) == (None, None, 900_000_000), found
+    found = json.loads(dump("--failovers", "--json", "--since", "2026-01-31T13:00:00+01:00", store)[0])["failovers"]
+    assert [entry["kind"] for entry in found] == ["gc"], found
+    _, error = dump("--failovers", "--since", "1m", store, code=1)
+    one_line(error, "none of the 2 failovers")
+    for wrong in (["--slowest", "3"], ["--cause", "gc"], ["--request", "00000000000000a1"], ["--by-cause"], ["--compare", "one", "two"]):
+        dump("--failovers", *wrong, code=2)
+    done = subprocess.run([TAILOR, "dump", "--failovers", store], stdout=open("/dev/full", "wb"), stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 1, done
+    one_line(done.stderr, "cannot write the output")
+    with open(segment, "r+b") as out:
+        out.seek(16 + 20)
+        out.write(b"\xff")
+    assert len(json.loads(dump("--failovers", "--json", store)[0])["failovers"]) == 1
+    assert "skipped damaged data in 1 place" in dump(store)[1] and "skipped damaged data in 1 place" in dump("--failovers", store)[1]
+    one = os.path.join(base, "timelines-only")
+    write(one, records[1:2])
+    _, error = dump("--failovers", one, code=1)
+    one_line(error, "no server stood still")
+    assert json.loads(dump("--failovers", "--json", one, code=1)[0]) == {"failovers": []}
+    only = os.path.join(base, "failovers-only")
+    write(only, records[:1])
+    _, error = dump(only, code=1)
+    one_line(error, "no slow request has been recorded yet")
+    _, error = dump("--failovers", os.path.join(base, "nowhere"), code=1)
+    one_line(error, "does not exist")
 
 GC, QUEUE, ON_CPU = 13, 5, 7
 START = 1_769_860_800_000_000_000

@@ -46,9 +46,20 @@ def timeline(identity, spans, wall_ns, begin_ns=1000, baseline=False, target=b"G
             entry += number(4, 4000) + number(5, tid)
         message += data(8, entry)
         offset += duration_ns
-    message += number(10, omitted)
+    return record(message + number(10, omitted))
+
+
+def record(message):
     length = struct.pack("<I", len(message))
     return length + struct.pack("<I", crc32c(length + message)) + message
+
+
+def failover(begin_ns, length_ns, wall_ns, server=b"a", cause=b"", kind=3, moved=1, not_moved=0, why_not=b"", reacted_ns=0, saved_ns=0):
+    """A record of one. `kind` as in include/tailor/stop.h: 3 is a collection."""
+    message = number(1, begin_ns) + number(2, length_ns) + number(3, wall_ns) + data(4, server) + data(5, cause)
+    message += number(6, kind) + number(7, kind) + number(8, 1) + number(9, moved + not_moved) + number(10, moved) + number(11, not_moved)
+    message += data(12, why_not) + number(13, 20_000) + number(14, reacted_ns) + number(15, saved_ns) + number(16, moved)
+    return record(data(12, message))
 
 
 def write(store, records, number_of_segment=1):

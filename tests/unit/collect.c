@@ -226,6 +226,59 @@ static void a_position_that_is_never_published_is_skipped_after_a_while(void **s
 	assert_int_equal(tail.lost, 1);
 }
 
+struct stops {
+	size_t count;
+	struct tailor_stopped last;
+};
+
+static void see_stop(void *context, size_t worker, const struct tailor_stopped *stopped)
+{
+	struct stops *stops = context;
+
+	assert_int_equal(worker, 0);
+	stops->count++;
+	stops->last = *stopped;
+}
+
+static void what_a_worker_did_about_a_stop_is_told_in_full(void **state)
+{
+	struct tailor_requests *requests;
+	struct stops stops = {0};
+	struct seen seen = {0};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
+	put(&ring, TAILOR_EVENT_SERVER_STOPPED, 0, 100, 0, 50, 0, 0, NULL); /* nobody asks yet */
+	tailor_requests_poll(requests, 5000, see, &seen);
+	tailor_requests_watch_stops(requests, see_stop, &stops);
+	put(&ring, TAILOR_EVENT_SERVER_STOPPED, 0, 900000, TAILOR_STOPPED(3, TAILOR_STOP_SAFEPOINT, 12), 500, TAILOR_STOP_TIMES(31, 412),
+	    TAILOR_STOP_MOVES(9, 3, 5), "GCLocker Initiated GC");
+	put_at_once(&ring, 43, 1000);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	assert_int_equal(stops.count, 1);
+	assert_int_equal(stops.last.server, 3);
+	assert_int_equal(stops.last.kind, TAILOR_STOP_SAFEPOINT);
+	assert_int_equal(stops.last.begin_ns, 500);
+	assert_int_equal(stops.last.end_ns, 900000);
+	assert_int_equal(stops.last.noticed_ns, 31000);
+	assert_int_equal(stops.last.replayed_ns, 412000);
+	assert_int_equal(stops.last.in_flight, 12);
+	assert_int_equal(stops.last.moved, 9);
+	assert_int_equal(stops.last.not_moved, 3);
+	assert_int_equal(stops.last.why_not, 5);
+	assert_string_equal(stops.last.cause, "GCLocker Initiated GC");
+	assert_int_equal(seen.count, 1); /* requests go on beside it */
+	/* Without a cause; and one that ends before it began is none. */
+	put(&ring, TAILOR_EVENT_SERVER_STOPPED, 0, 950000, TAILOR_STOPPED(0, TAILOR_STOP_STALL, 1), 940000, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_SERVER_STOPPED, 0, 960000, TAILOR_STOPPED(0, TAILOR_STOP_STALL, 1), 960001, 0, 0, NULL);
+	tailor_requests_poll(requests, 5000, see, &seen);
+	assert_int_equal(stops.count, 2);
+	assert_string_equal(stops.last.cause, "");
+	tailor_requests_close(requests);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -235,6 +288,7 @@ int main(void)
 		cmocka_unit_test(requests_in_any_order_keep_apart),
 		cmocka_unit_test(an_overrun_channel_is_counted_and_half_requests_are_dropped),
 		cmocka_unit_test(requests_whose_end_was_lost_make_room),
+		cmocka_unit_test(what_a_worker_did_about_a_stop_is_told_in_full),
 		cmocka_unit_test(a_position_that_is_never_published_is_skipped_after_a_while),
 	};
 

@@ -113,31 +113,128 @@ static void a_collection_that_has_not_ended_is_said_to_go_on(void **state)
 	scene_close(&scene);
 }
 
+/* Server b gets the request, too, and answers. */
+static void moved_at(struct scene *scene, uint64_t us, enum tailor_failover_reason reason)
+{
+	struct tailor_record *record = &scene->window.record;
+
+	record->attempts = record->request.attempts = 2;
+	record->answered = 1;
+	record->attempt[1] = (struct tailor_attempt){.server = 1,
+	                                             .reason = reason,
+	                                             .port = 41000,
+	                                             .begin_ns = US(us),
+	                                             .send_ns = US(us + 2),
+	                                             .response_begin_ns = US(2990),
+	                                             .response_end_ns = US(2990)};
+}
+
 static void a_moved_request_shows_what_was_lost_on_the_paused_server(void **state)
 {
 	struct scene scene;
-	struct tailor_record *record = &scene.window.record;
 
 	(void)state;
 	scene_open(&scene, 3000);
 	request_leaves(&scene, 1010);
 	arrival(&scene, LOOP);
 	collects(&scene, SERVER, 1200, 140000, "Copy\tAllocation Failure");
-	record->attempts = record->request.attempts = 2;
-	record->answered = 1;
-	record->attempt[1] = record->attempt[0];
-	record->attempt[1] = (struct tailor_attempt){.server = 1,
-	                                             .reason = TAILOR_FAILOVER_GC,
-	                                             .port = 41000,
-	                                             .begin_ns = US(1280),
-	                                             .send_ns = US(1282),
-	                                             .response_begin_ns = US(2990),
-	                                             .response_end_ns = US(2990)};
+	moved_at(&scene, 1280, TAILOR_FAILOVER_GC);
 	explain(&scene);
 	assert_took(&scene, TAILOR_CAUSE_FAILOVER_WAIT, 80);
 	assert_detail(&scene, TAILOR_CAUSE_FAILOVER_WAIT, "server a paused (Serial young), moved to b after 80.0 us");
 	assert_took(&scene, TAILOR_CAUSE_GC, 0);
 	assert_took(&scene, TAILOR_CAUSE_SERVER, (1200 - 1020) + (2990 - 1282));
+	scene_close(&scene);
+}
+
+/* The VM Thread brings the threads to a stop, and lets them go on if it says until when. */
+static void stops_threads(struct scene *scene, uint64_t begin_us, uint64_t all_us, uint64_t end_us, const char *operation)
+{
+	struct tailor_event *event;
+
+	scene_add(scene, begin_us, TAILOR_EVENT_SAFEPOINT_BEGIN, VM_THREAD);
+	event = scene_add(scene, all_us, TAILOR_EVENT_VM_OPERATION_BEGIN, VM_THREAD);
+	((struct tailor_window_event *)(void *)event)->text = operation;
+	if (end_us) {
+		scene_add(scene, end_us - 2, TAILOR_EVENT_VM_OPERATION_END, VM_THREAD);
+		scene_add(scene, end_us, TAILOR_EVENT_SAFEPOINT_END, VM_THREAD);
+	}
+}
+
+static void moved_for_a_safepoint_it_is_lost_from_its_begin_on_and_named_by_its_operation(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 3000);
+	request_leaves(&scene, 1010);
+	arrival(&scene, LOOP);
+	stops_threads(&scene, 1200, 1230, 2500, "PrintThreads");
+	moved_at(&scene, 1280, TAILOR_FAILOVER_SAFEPOINT);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_FAILOVER_WAIT, 80);
+	assert_detail(&scene, TAILOR_CAUSE_FAILOVER_WAIT, "server a stopped its threads (PrintThreads), moved to b after 80.0 us");
+	scene_close(&scene);
+}
+
+/* The kernel tells before the agent does: the request has left when the collection begins. */
+static void moved_for_a_safepoint_that_becomes_a_collection_it_is_named_by_that(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 3000);
+	request_leaves(&scene, 1010);
+	arrival(&scene, LOOP);
+	stops_threads(&scene, 1200, 1300, 2500, "GenCollectForAllocation");
+	collects(&scene, SERVER, 1310, 2480, "Copy\tAllocation Failure");
+	moved_at(&scene, 1240, TAILOR_FAILOVER_SAFEPOINT);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_FAILOVER_WAIT, 40);
+	assert_detail(&scene, TAILOR_CAUSE_FAILOVER_WAIT, "server a paused (Serial young), moved to b after 40.0 us");
+	scene_close(&scene);
+}
+
+static void moved_for_a_stop_that_was_not_recorded_it_says_no_more_than_what_the_proxy_saw(void **state)
+{
+	static const struct {
+		enum tailor_failover_reason reason;
+		const char *detail;
+	} cases[] = {{TAILOR_FAILOVER_GC, "a paused, moved to b"},
+	             {TAILOR_FAILOVER_SAFEPOINT, "a stopped its threads, moved to b"},
+	             {TAILOR_FAILOVER_STALL, "a stood still without a heartbeat, moved to b"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct scene scene;
+
+		scene_open(&scene, 3000);
+		request_leaves(&scene, 1010);
+		arrival(&scene, LOOP);
+		moved_at(&scene, 1280, cases[i].reason);
+		explain(&scene);
+		assert_took(&scene, TAILOR_CAUSE_FAILOVER_WAIT, 1280 - 1006);
+		assert_string_equal(span_of(&scene, TAILOR_CAUSE_FAILOVER_WAIT)->detail, cases[i].detail);
+		scene_close(&scene);
+	}
+}
+
+static void moved_for_a_stall_it_is_lost_from_the_signal_on(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 3000);
+	request_leaves(&scene, 1010);
+	arrival(&scene, LOOP);
+	out(&scene, 1100, HOLDER, TAILOR_TASK_STOPPED, IDLE);
+	wakes(&scene, 1150, HOLDER, STRANGER, 1151); /* it goes on: not this stop */
+	out(&scene, 1200, LOOP, TAILOR_TASK_STOPPED, IDLE);
+	out(&scene, 1203, WORKER, TAILOR_TASK_STOPPED, IDLE);
+	moved_at(&scene, 1280, TAILOR_FAILOVER_STALL);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_FAILOVER_WAIT, 80);
+	assert_detail(&scene, TAILOR_CAUSE_FAILOVER_WAIT, "server a was stopped by a signal, moved to b after 80.0 us");
 	scene_close(&scene);
 }
 
@@ -246,6 +343,10 @@ int main(void)
 		cmocka_unit_test(without_kernel_events_the_agent_alone_explains_the_pause_and_the_rest_is_the_server),
 		cmocka_unit_test(a_collection_that_has_not_ended_is_said_to_go_on),
 		cmocka_unit_test(a_moved_request_shows_what_was_lost_on_the_paused_server),
+		cmocka_unit_test(moved_for_a_safepoint_it_is_lost_from_its_begin_on_and_named_by_its_operation),
+		cmocka_unit_test(moved_for_a_safepoint_that_becomes_a_collection_it_is_named_by_that),
+		cmocka_unit_test(moved_for_a_stop_that_was_not_recorded_it_says_no_more_than_what_the_proxy_saw),
+		cmocka_unit_test(moved_for_a_stall_it_is_lost_from_the_signal_on),
 		cmocka_unit_test(a_refused_connection_is_a_failover_wait_that_says_so),
 		cmocka_unit_test(the_time_to_safepoint_and_the_operation_are_told_apart),
 		cmocka_unit_test(the_jvms_own_count_tells_the_time_to_safepoint_without_probes),

@@ -89,7 +89,7 @@ static void draw_record(struct tailor_record *record, uint64_t span)
 	record->answered = (int8_t)((int)draw(6) - 1);
 	for (size_t i = 0; i < TAILOR_ATTEMPTS_MAX; i++)
 		record->attempt[i] = (struct tailor_attempt){.server = (uint8_t)draw(4),
-		                                             .reason = (uint16_t)draw(5),
+		                                             .reason = (uint16_t)draw(7),
 		                                             .port = draw(3) ? PORT : (uint16_t)draw(65536),
 		                                             .begin_ns = draw_ns(span),
 		                                             .send_ns = draw(4) ? draw_ns(span) : 0,

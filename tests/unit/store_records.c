@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A record in the store: what is written comes back, and damage costs no more than what is damaged. */
+#include <tailor/event.h>
+
 #include "store/crc32c.h"
 #include "store/segment.h"
 #include "store_directory.h"
@@ -148,6 +150,24 @@ static void random_bytes_never_crash_the_reader(void **state)
 	free(bytes);
 }
 
+static void every_reason_to_move_a_request_comes_back_and_others_are_unknown(void **state)
+{
+	struct tailor_span span = {.end_ns = 5};
+
+	(void)state;
+	for (uint16_t reason = TAILOR_FAILOVER_NONE; reason <= TAILOR_FAILOVER_STALL + 1; reason++) {
+		struct tailor_timeline timeline = {.request = {.end_ns = 5, .failover = reason}, .spans = &span, .span_count = 1}, back;
+		uint8_t *record;
+		size_t bytes;
+
+		assert_int_equal(record_encode(&timeline, &record, &bytes), 0);
+		assert_int_equal(record_decode(record + RECORD_HEADER_BYTES, bytes - RECORD_HEADER_BYTES, &back), 0);
+		assert_int_equal(back.request.failover, reason <= TAILOR_FAILOVER_STALL ? reason : UINT16_MAX);
+		tailor_timeline_free(&back);
+		free(record);
+	}
+}
+
 static void unknown_values_are_read_as_unknown(void **state)
 {
 	struct tailor_timeline timeline = {.dominant = (enum tailor_cause)200, .join = (enum tailor_join)9};
@@ -245,6 +265,7 @@ int main(void)
 		store_test(a_cut_at_any_byte_of_the_last_record_costs_that_record_only),
 		store_test(any_flipped_byte_costs_the_record_it_is_in_only),
 		store_test(random_bytes_never_crash_the_reader),
+		cmocka_unit_test(every_reason_to_move_a_request_comes_back_and_others_are_unknown),
 		cmocka_unit_test(unknown_values_are_read_as_unknown),
 		cmocka_unit_test(a_whole_timeline_is_written_as_it_was_before_completeness),
 		cmocka_unit_test(a_record_whose_spans_do_not_cut_its_request_is_damaged),
