@@ -190,7 +190,8 @@ class Proxy(Process):
         for server, address in servers:
             text += f"  - {{name: {server}, address: {address}}}\n"
         text += f"slow: {{threshold: {slow}, baseline_one_in: {baseline}}}\n"
-        text += f"failover: {{on: [{'gc' if failover else ''}], replay: [GET, HEAD]}}\n"
+        on = failover if isinstance(failover, str) else "gc" if failover else ""
+        text += f"failover: {{on: [{on}], replay: [GET, HEAD]}}\n"
         text += f"timelines: {{path: {self.timelines}, max_size: 64MiB}}\n"
         text += f'admin: {{listen: "unix:{self.admin_socket}"}}\n'
         if agent:
@@ -270,13 +271,13 @@ class Scene:
         process.wait(seconds)
         return process
 
-    def start_load(self, name, port, rate, seconds, warm=0):
+    def start_load(self, name, port, rate, seconds, warm=0, more=()):
         paths = self.directory / "paths.txt"
         paths.write_text("".join(f"/search?q={word}&n=10\n" for word in WORDS))
         arguments = [TAILOR, "load", "--rate", rate, "--duration", f"{seconds}s", "--paths", paths, "--json"]
         if warm:
             arguments += ["--warm", f"{warm}s"]
-        return self.keep(Process(name, [*arguments, f"http://127.0.0.1:{port}/"], self.directory, nice=-15))
+        return self.keep(Process(name, [*arguments, *more, f"http://127.0.0.1:{port}/"], self.directory, nice=-15))
 
     def finish_load(self, load, seconds):
         """The load's JSON object. It may end with 1 when responses were bad; the caller judges the counts."""
