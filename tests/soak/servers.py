@@ -30,9 +30,12 @@ class Server:
         self.read = open(self.log)
         self.ends = []
 
+    def command(self):
+        return [sys.executable, os.path.join(HERE, "server.py"), str(self.port), str(self.log)]
+
     async def start(self):
-        self.process = await asyncio.create_subprocess_exec(sys.executable, os.path.join(HERE, "server.py"), str(self.port), str(self.log),
-                                                            stdout=asyncio.subprocess.PIPE)
+        pipe = asyncio.subprocess.PIPE
+        self.process = await asyncio.create_subprocess_exec(*self.command(), stdin=pipe, stdout=pipe)
         self.port = int(await self.process.stdout.readline())
         if self.ends:
             self.ends[-1].back = time.monotonic()
