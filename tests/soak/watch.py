@@ -96,6 +96,9 @@ class AccessLog:
 
     def turn(self, process):
         """What was renamed the last time is no longer written to; now the present one is."""
+        # The observer gives way to all others: on a busy machine it may not have opened a new one for seconds.
+        if not self.path.exists():
+            return
         self.count(self.renamed)
         self.path.rename(self.renamed)
         process.send_signal(signal.SIGUSR1)
