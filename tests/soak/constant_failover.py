@@ -60,6 +60,7 @@ class RoutedJudge(Judge):
 
 class ConstantFailover(Soak):
     agents = 2
+    may_lose = True  # its clients take all there is
 
     def __init__(self, scene, options):
         super().__init__(scene, options)

@@ -46,9 +46,10 @@ class Server:
         await self.process.wait()
         self.ends[-1].ended = time.monotonic()
 
-    def kill(self):
+    async def kill(self):
         if self.process and self.process.returncode is None:
             self.process.kill()
+            await self.process.wait()
 
 
 class Servers:
@@ -111,6 +112,6 @@ class Servers:
             while line := server.read.readline():
                 yield line[0], int(line[1:])
 
-    def kill(self):
+    async def kill(self):
         for server in self.both:
-            server.kill()
+            await server.kill()
