@@ -56,7 +56,7 @@ static void take_apart(struct traffic *traffic, const struct tailor_window *wind
 }
 
 /* When the thread that wrote has had time enough on a CPU, or has gone to sleep. */
-static uint64_t settled(const struct thread_index *index, const struct exchange *exchange)
+static uint64_t find_settled(const struct thread_index *index, const struct exchange *exchange)
 {
 	const struct thread_events *thread = thread_index_find(index, index->window->events[exchange->write].event.tid);
 	uint32_t position = thread ? thread_entries_before(thread, exchange->write) : 0;
@@ -83,13 +83,21 @@ static uint64_t settled(const struct thread_index *index, const struct exchange 
 	return since_ns + left;
 }
 
+/* Only for those that somebody asks for: of the thousands in a busy server's window these are few. */
+static uint64_t settled(const struct traffic *traffic, struct exchange *exchange)
+{
+	if (!exchange->settled_ns)
+		exchange->settled_ns = exchange->to_ns == UINT64_MAX ? UINT64_MAX : find_settled(traffic->index, exchange);
+	return exchange->settled_ns;
+}
+
 int traffic_build(struct traffic *traffic, const struct thread_index *index)
 {
 	const struct tailor_window *window = index->window;
 	struct point *points;
 	size_t count = 0;
 
-	*traffic = (struct traffic){0};
+	*traffic = (struct traffic){.index = index};
 	for (size_t i = 0; i < window->event_count; i++)
 		count += (size_t)is_point(&window->events[i].event);
 	points = malloc((count + 1) * sizeof(*points));
@@ -105,11 +113,6 @@ int traffic_build(struct traffic *traffic, const struct thread_index *index)
 		if (count > 1)
 			qsort(points, count, sizeof(*points), by_connection);
 		take_apart(traffic, window, points, count);
-		for (size_t i = 0; i < traffic->count; i++) {
-			struct exchange *exchange = &traffic->list[i];
-
-			exchange->settled_ns = exchange->to_ns == UINT64_MAX ? UINT64_MAX : settled(index, exchange);
-		}
 	}
 	free(points);
 	return points && traffic->list ? 0 : -ENOMEM;
@@ -137,10 +140,13 @@ int traffic_alone(const struct traffic *traffic, uint32_t pid, uint64_t own, uin
 	uint64_t alone_since_ns = from_ns;
 
 	for (size_t i = 0; i < traffic->count; i++) {
-		const struct exchange *exchange = &traffic->list[i];
-		uint64_t end_ns = exchange->settled_ns;
+		struct exchange *exchange = &traffic->list[i];
+		uint64_t end_ns;
 
-		if (exchange->pid != pid || exchange->request == own || exchange->from_ns >= to_ns || end_ns <= from_ns)
+		if (exchange->pid != pid || exchange->request == own || exchange->from_ns >= to_ns)
+			continue;
+		end_ns = settled(traffic, exchange);
+		if (end_ns <= from_ns)
 			continue;
 		if (end_ns >= to_ns) {
 			*ret_from_ns = exchange->from_ns > from_ns ? exchange->from_ns : from_ns;

@@ -12,18 +12,19 @@ struct exchange {
 	uint32_t pid; /* the server's */
 	uint64_t from_ns; /* 0: before the window's first event */
 	uint64_t to_ns;   /* UINT64_MAX: it was still there at the window's end */
-	uint64_t settled_ns; /* until then the thread that wrote the response may still have been busy with what comes after */
+	uint64_t settled_ns; /* until then the thread that wrote the response may still have been busy with what comes after; 0: nobody asked yet */
 	uint32_t write;   /* index in the window of the last write; with to_ns */
 	uint64_t request; /* 0: it did not come through the proxy */
 };
 
 /* Zero is none. */
 struct traffic {
+	const struct thread_index *index;
 	struct exchange *list;
 	size_t count;
 };
 
-/* O(n log n) in the window's receives and writes. Returns 0 or -ENOMEM. Freed by traffic_free(), also after an error. */
+/* O(n log n) in the window's receives and writes. Returns 0 or -ENOMEM. The index must outlive it. Freed by traffic_free(), also after an error. */
 int traffic_build(struct traffic *traffic, const struct thread_index *index);
 void traffic_free(struct traffic *traffic);
 

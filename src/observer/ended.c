@@ -27,7 +27,8 @@ void observer_omit(struct tailor_observer *observer, atomic_uint_fast64_t *why, 
 static int draw_baseline(struct tailor_observer *observer, uint64_t now_ns)
 {
 	tailor_budget_fill(&observer->baseline_rate, now_ns);
-	if (observer->baseline_rate.left < 1)
+	tailor_budget_fill(&observer->baseline_cpu, now_ns);
+	if (observer->baseline_rate.left < 1 || observer->baseline_cpu.left <= 0)
 		return 0;
 	tailor_budget_spend(&observer->baseline_rate, 1);
 	return 1;

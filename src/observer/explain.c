@@ -9,6 +9,9 @@
 /* CPU time for timelines, in ns: a second's, and what a burst may take at once. */
 #define BUDGET_NS (20 * TAILOR_NS_PER_MS)
 #define BURST_NS (100 * TAILOR_NS_PER_MS)
+/* Of that, those that are only to compare with: on a busy server one takes ms, and they are not what anybody waits for. */
+#define BASELINE_NS (3 * TAILOR_NS_PER_MS)
+#define BASELINE_BURST_NS (6 * TAILOR_NS_PER_MS)
 /* A timeline's cost as long as none is known: a guess on the safe side. */
 #define COST_NS (10 * TAILOR_NS_PER_MS)
 /* Requests explained before it is looked again at what is left. */
@@ -24,6 +27,7 @@ void observer_explain_init(struct tailor_observer *observer)
 {
 	observer->cost_ns = COST_NS;
 	tailor_budget_open(&observer->cpu, BUDGET_NS, BURST_NS, tailor_clock_ns());
+	tailor_budget_open(&observer->baseline_cpu, BASELINE_NS, BASELINE_BURST_NS, tailor_clock_ns());
 }
 
 /* The servers that a request was sent to. */
@@ -157,6 +161,18 @@ static uint64_t cpu_time_ns(void)
 	return (uint64_t)time.tv_sec * TAILOR_NS_PER_S + (uint64_t)time.tv_nsec;
 }
 
+/* Takes what these timelines took from the budgets. */
+static void spend(struct tailor_observer *observer, const struct tailor_queued *queue, size_t count, uint64_t spent_ns)
+{
+	size_t baseline = 0;
+
+	for (size_t i = 0; i < count; i++)
+		baseline += queue[i].kept == TAILOR_KEPT_BASELINE;
+	tailor_budget_spend(&observer->cpu, (double)spent_ns);
+	tailor_budget_spend(&observer->baseline_cpu, (double)spent_ns * (double)baseline / (double)count);
+	observer->cost_ns = (observer->cost_ns + (double)spent_ns / (double)count) / 2;
+}
+
 /* Explains as many as the budget allows, the first first. Returns how many; *ret_late says whether it was time that ran out. */
 static size_t explain_within_budget(struct tailor_observer *observer, size_t count, uint64_t now_ns, int *ret_late)
 {
@@ -167,15 +183,13 @@ static size_t explain_within_budget(struct tailor_observer *observer, size_t cou
 	while (done < count && !*ret_late) {
 		size_t left = count - done < TOGETHER_MAX ? count - done : TOGETHER_MAX;
 		size_t next = tailor_budget_allows(&observer->cpu, observer->cost_ns, left);
-		uint64_t before_ns = cpu_time_ns(), spent_ns;
+		uint64_t before_ns = cpu_time_ns();
 
 		if (next == 0)
 			break;
 		explain(observer, observer->queue + done, next);
+		spend(observer, observer->queue + done, next, cpu_time_ns() - before_ns);
 		done += next;
-		spent_ns = cpu_time_ns() - before_ns;
-		tailor_budget_spend(&observer->cpu, (double)spent_ns);
-		observer->cost_ns = (observer->cost_ns + (double)spent_ns / (double)next) / 2;
 		*ret_late = tailor_clock_ns() - now_ns > POLL_NS;
 	}
 	return done;

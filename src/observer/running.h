@@ -62,7 +62,7 @@ struct tailor_observer {
 	struct tailor_source *sources; /* kernel channels first, JVMs behind */
 	struct tailor_queued *queue;
 	size_t queued;
-	struct tailor_budget cpu, baseline_rate;
+	struct tailor_budget cpu, baseline_rate, baseline_cpu;
 	double cost_ns; /* of a timeline, about */
 	uint64_t omitted; /* slow requests that were only counted since the last timeline stored */
 

@@ -244,6 +244,46 @@ static void ordinary_requests_are_explained_ten_at_once_at_most(void **state)
 	free(requests.slots);
 }
 
+/* Where much happens, a timeline takes ms, and ten a second would be some percent of a CPU for what nobody waits for. */
+static void dear_ordinary_requests_are_explained_less_often(void **state)
+{
+	enum { ROUNDS = 200, EVENTS = KERNEL_SLOTS * 2 / 3 };
+	struct tailor_channel requests = channel_of(REQUEST_SLOTS), kernel = channel_of(KERNEL_SLOTS);
+	struct tailor_observer_options options = {.request_channels = &requests,
+	                                          .workers = 1,
+	                                          .connections_max = REQUESTS,
+	                                          .kernel_channels = &kernel,
+	                                          .cpus = 1,
+	                                          .slow = {.threshold_ns = TAILOR_NS_PER_S, .baseline_one_in = 1}};
+	char path[] = "/tmp/tailor-observer-XXXXXX";
+	struct tailor_observer_status status;
+	struct tailor_observer *observer;
+
+	(void)state;
+	assert_non_null(mkdtemp(path));
+	assert_int_equal(tailor_store_writer_open(path, 64 << 20, &options.store), 0);
+	assert_int_equal(tailor_observer_start(&options, &observer), 0);
+	for (uint64_t i = 1; i <= ROUNDS; i++) {
+		uint64_t now_ns = tailor_clock_ns();
+
+		for (uint64_t j = 0; j < EVENTS; j++)
+			put(&kernel, j % 2 ? TAILOR_EVENT_SWITCH_IN : TAILOR_EVENT_SWITCH_OUT, 0, now_ns - 20 * MS + j * 20 * MS / EVENTS);
+		put(&requests, TAILOR_EVENT_REQUEST_BEGIN, i, now_ns - latency_of(i - 1));
+		put(&requests, TAILOR_EVENT_REQUEST_END, i, now_ns);
+		usleep(20000);
+	}
+	tailor_observer_status(observer, &status);
+	tailor_observer_stop(observer);
+	tailor_store_writer_close(options.store);
+	print_message("             %llu of %d explained\n", (unsigned long long)status.baseline, ROUNDS);
+	assert_in_range(status.baseline, 1, 44); /* else 50 */
+	remove_store(path);
+	free(requests.head);
+	free(requests.slots);
+	free(kernel.head);
+	free(kernel.slots);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -252,6 +292,7 @@ int main(void)
 		cmocka_unit_test(requests_whose_windows_touch_are_read_together),
 		cmocka_unit_test(of_too_many_slow_requests_the_slowest_are_explained_and_the_others_counted),
 		cmocka_unit_test(ordinary_requests_are_explained_ten_at_once_at_most),
+		cmocka_unit_test(dear_ordinary_requests_are_explained_less_often),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
