@@ -9,7 +9,7 @@ import contestants
 import harness
 from contestants import ENVOY_NAME, HAPROXY, NGINX
 from harness import check
-from rounds import SOURCE, TAILOR, free_port
+from rounds import free_port
 
 HERE = Path(__file__).resolve().parent
 DIRECT, FLOOR, LEASTCONN = "direct", "floor", "haproxy-leastconn"
@@ -89,7 +89,7 @@ class Abilities:
     def takes(self, lines):
         self.config.write_text("listen: 127.0.0.1:0\nservers: [{name: a, address: \"127.0.0.1:1\"}, {name: b, address: \"127.0.0.1:2\"}]\n"
                                + lines)
-        return subprocess.run([TAILOR, "check", "-c", self.config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+        return subprocess.run([harness.TAILOR, "check", "-c", self.config], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
     def why_not(self, name):
         """Why this row cannot be; None if it can."""

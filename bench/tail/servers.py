@@ -29,9 +29,10 @@ WARM_S = 8
 class Servers:
     """a and b, which collect, and `floor`, which does not."""
 
-    def __init__(self, scene, collector):
+    def __init__(self, scene, collector, agent_options):
         heap, load = HEAPS[collector]
-        self.pair = [scene.server(name, jvm=[*heap, PRETOUCHED], options=load, agent_socket=scene.agent_socket) for name in "ab"]
+        self.pair = [scene.server(name, jvm=[*heap, PRETOUCHED], options=load, agent_socket=scene.agent_socket, agent_options=agent_options)
+                     for name in "ab"]
         self.floor = scene.server("floor", jvm=[*FLOOR_HEAP, PRETOUCHED], options=load)
         for server in self.all():
             server.wait_ready()

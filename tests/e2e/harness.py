@@ -150,7 +150,7 @@ class Process:
 class Server(Process):
     """examples/search-server. wait_ready() first; then .port and .address are known."""
 
-    def __init__(self, scene, name, options=(), jvm=QUIET, agent_socket=None, java=None, port=0, warm=3, user=None):
+    def __init__(self, scene, name, options=(), jvm=QUIET, agent_socket=None, agent_options="", java=None, port=0, warm=3, user=None):
         self.gc_log = scene.directory / f"gc-{name}.log"
         preexec = None
         if user is not None:
@@ -164,7 +164,7 @@ class Server(Process):
 
         arguments = [java or any_java(), *jvm, f"-Xlog:gc*,safepoint:file={self.gc_log}:time,uptime,tn:filecount=0"]
         if agent_socket:
-            arguments.append(f"-agentpath:{AGENT}=socket={agent_socket}")
+            arguments.append(f"-agentpath:{AGENT}=socket={agent_socket}{agent_options}")
         arguments += ["-jar", JAR, "--name", name, "--index", INDEX, "--port", port, "--warm", warm, *options]
         super().__init__(name, arguments, scene.directory, preexec)
         self.port = 0
