@@ -333,7 +333,7 @@ def a_dying_server_is_left_for_one_that_stands_still():
     dying = threading.Event()
     first = Backend(lambda r, c: None if dying.is_set() else ok(b"a"))
     second = Backend(lambda r, c: ok(b"b"))
-    with Proxy(first, second) as proxy, proxy.connect() as client:
+    with Proxy(first, second, attempts=3) as proxy, proxy.connect() as client:
         proxy.command("attach 1")
         for body in (b"a", b"b"):
             client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
