@@ -93,6 +93,21 @@ static __always_inline void late_switched_in(const struct task_struct *task, uin
 		late_ends(task, time_ns);
 }
 
+/*
+ * For what the running task of a proxy does: then it has a CPU, even if nobody saw how it got it. (A kernel was seen whose tracepoint says
+ * nothing of some switches, those away from the threads of PID 1.)
+ */
+static __always_inline void late_is_over(void)
+{
+	const struct task_struct *task;
+
+	if (!*(volatile uint64_t *)&late_mask)
+		return;
+	task = bpf_get_current_task_btf();
+	if (late_since_ns[LATE_ENTRY(task->pid)])
+		late_ends(task, bpf_ktime_get_ns());
+}
+
 static __always_inline bool is_late(uint32_t entry, uint64_t now_ns)
 {
 	uint64_t since_ns = *(volatile uint64_t *)&late_since_ns[entry];

@@ -13,6 +13,7 @@
 
 #include "compat.bpf.h"
 #include "fault.bpf.h"
+#include "late.bpf.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -129,12 +130,13 @@ static __always_inline void bind_thread(uint64_t request, uint16_t server_port)
 
 static __always_inline void received(struct sock *sk, int bytes, int flags)
 {
+	uint32_t role = current_role();
 	struct tcp_sock *tcp;
 	uint64_t request;
 
-	if (bytes <= 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
-		return;
-	if (current_role() != ROLE_SERVER)
+	if (role == ROLE_PROXY)
+		late_is_over();
+	if (role != ROLE_SERVER || bytes <= 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
 		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)

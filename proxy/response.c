@@ -342,7 +342,7 @@ static void submit(struct worker *worker, struct client *client, const char *dat
 
 	if (!exchange->reply_begun && (exchange->refused || exchange->winner >= 0)) {
 		exchange->reply_begun = true;
-		exchange->reply_ns = worker->step_ns ? worker->step_ns : worker->now_ns;
+		exchange->reply_ns = record_ns(worker);
 		record_reply(worker, exchange);
 	}
 	timeouts_wait(worker, client, worker->options->body_timeout_ns);

@@ -34,7 +34,7 @@ function(tailor_room name)
 endfunction()
 
 # tailor_test(NAME SOURCES file... ROOMS room... [LIBRARIES library...] [TIMEOUT seconds])
-# A cmocka program as one ctest test "unit/NAME" (or "LABEL/NAME"); exit code 77 means skipped.
+# A cmocka program as one ctest test "unit/NAME" (or "LABEL/NAME"); exit code 77 means skipped. Other than unit tests run alone.
 function(tailor_test name)
   cmake_parse_arguments(TEST "" "TIER;TIMEOUT" "SOURCES;ROOMS;LIBRARIES" ${ARGN})
   if(NOT TEST_TIER)
@@ -52,11 +52,14 @@ function(tailor_test name)
   endforeach()
   add_test(NAME ${TEST_TIER}/${name} COMMAND ${target})
   set_tests_properties(${TEST_TIER}/${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${TEST_TIMEOUT} LABELS ${TEST_TIER})
+  if(NOT TEST_TIER STREQUAL unit)
+    set_tests_properties(${TEST_TIER}/${name} PROPERTIES RUN_SERIAL ON)
+  endif()
 endfunction()
 
 # tailor_script_test(NAME TIER tier SCRIPT file [TIMEOUT seconds] [ENVIRONMENT VAR=value...])
 # A Python 3 (standard library only) program that gets TAILOR (the binary), TAILOR_AGENT (the agent's library) and
-# TAILOR_SOURCE (the checkout) in its environment; exit code 77 means skipped.
+# TAILOR_SOURCE (the checkout) in its environment; exit code 77 means skipped. It runs alone: see tailor_tests_beside().
 function(tailor_script_test name)
   cmake_parse_arguments(TEST "" "TIER;TIMEOUT;SCRIPT" "ENVIRONMENT" ${ARGN})
   if(NOT TEST_TIMEOUT)
@@ -66,4 +69,15 @@ function(tailor_script_test name)
   set_tests_properties(${TEST_TIER}/${name} PROPERTIES SKIP_RETURN_CODE 77 TIMEOUT ${TEST_TIMEOUT} LABELS ${TEST_TIER}
     RUN_SERIAL ON ENVIRONMENT
     "TAILOR=$<TARGET_FILE:tailor>;TAILOR_AGENT=$<TARGET_FILE:tailor-agent>;TAILOR_SOURCE=${CMAKE_SOURCE_DIR};${TEST_ENVIRONMENT}")
+endfunction()
+
+# tailor_tests_beside(TIER/NAME...)
+# Tests that mostly wait, and judge no time that another one of them could make longer: ctest --parallel runs them at the same time.
+# Those named first begin first; it is best if they are the longest.
+function(tailor_tests_beside)
+  list(LENGTH ARGN cost)
+  foreach(test IN LISTS ARGN)
+    set_tests_properties(${test} PROPERTIES RUN_SERIAL OFF COST ${cost})
+    math(EXPR cost "${cost} - 1")
+  endforeach()
 endfunction()

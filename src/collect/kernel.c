@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "collect/kernel.h"
 
-#include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
@@ -18,10 +17,8 @@
 
 #include "collect/kernel_clock.h"
 #include "collect/kernel_probes.h"
+#include "collect/kernel_traced.h"
 #include "collect/kernel_uprobe.h"
-
-/* As in bpf/emit.bpf.h: entries of the map `traced`. */
-#define TRACED_MAX 256
 
 /* An interrupt costs some 11 us in a virtual machine: 0.1% of a CPU. */
 #define CLOCK_PERIOD_NS 10000000
@@ -48,12 +45,8 @@ struct tailor_kernel {
 	size_t channel_count;
 	struct tailor_uprobes *uprobes; /* NULL: this kernel has none */
 	int uprobes_at_once;            /* see kernel_uprobe.h */
-	pthread_mutex_t lock; /* of what follows, and of the map `traced` and its hints */
-	struct {
-		pid_t pid;
-		enum tailor_traced_role role;
-	} traced[TRACED_MAX];
-	size_t traced_count;
+	pthread_mutex_t lock; /* of what follows */
+	struct tailor_kernel_traced traced;
 };
 
 /* The first thing libbpf complained about in this thread since it was last cleared: the later ones only repeat it less
@@ -310,6 +303,9 @@ static int open_kernel(struct tailor_kernel *kernel, const struct btf *kernel_ty
 	result = map_channels(kernel, slots_per_cpu);
 	if (result != 0)
 		return fail(-result, "map the kernel's channels", error, error_size);
+	kernel->traced.map = bpf_map__fd(kernel->bpf->maps.traced);
+	kernel->traced.hints = kernel->bpf->bss->traced_hint;
+	kernel->traced.hint_count = sizeof(kernel->bpf->bss->traced_hint) / sizeof(kernel->bpf->bss->traced_hint[0]);
 	return attach_probes(kernel, error, error_size);
 }
 
@@ -427,43 +423,14 @@ int tailor_kernel_needs_perfmon(const struct tailor_kernel *kernel)
 	return kernel->uprobes && !kernel->uprobes_at_once;
 }
 
-/* As in bpf/emit.bpf.h. */
-#define HINT(tgid, role) ((uint32_t)(tgid) << 2 | (uint32_t)(role))
-#define HINT_SHARED 3u
-
-/* Says of all traced processes whose ids agree with this one modulo the hints what the programs are to know without the map. */
-static void update_hint(struct tailor_kernel *kernel, pid_t pid)
-{
-	size_t hints = sizeof(kernel->bpf->bss->traced_hint) / sizeof(kernel->bpf->bss->traced_hint[0]);
-	uint32_t hint = 0;
-
-	for (size_t i = 0; i < kernel->traced_count; i++) {
-		if ((size_t)kernel->traced[i].pid % hints != (size_t)pid % hints)
-			continue;
-		hint = hint ? HINT_SHARED : HINT(kernel->traced[i].pid, kernel->traced[i].role);
-	}
-	__atomic_store_n(&kernel->bpf->bss->traced_hint[(size_t)pid % hints], hint, __ATOMIC_RELEASE);
-}
-
 int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_traced_role role)
 {
-	uint32_t key = (uint32_t)pid, value = role;
-	size_t i;
 	int result;
 
 	if (pid <= 0)
 		return -EINVAL;
 	pthread_mutex_lock(&kernel->lock);
-	result = bpf_map_update_elem(bpf_map__fd(kernel->bpf->maps.traced), &key, &value, BPF_ANY) == 0 ? 0 : -errno;
-	if (result == 0) {
-		for (i = 0; i < kernel->traced_count && kernel->traced[i].pid != pid; i++)
-			;
-		if (i == kernel->traced_count)
-			kernel->traced_count++; /* the map has as many entries as this array */
-		kernel->traced[i].pid = pid;
-		kernel->traced[i].role = role;
-		update_hint(kernel, pid);
-	}
+	result = tailor_kernel_traced_add(&kernel->traced, pid, role);
 	if (result == 0 && kernel->uprobes && role == TAILOR_TRACED_SERVER)
 		tailor_uprobes_follow(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);
@@ -472,21 +439,10 @@ int tailor_kernel_trace(struct tailor_kernel *kernel, pid_t pid, enum tailor_tra
 
 int tailor_kernel_untrace(struct tailor_kernel *kernel, pid_t pid)
 {
-	uint32_t key = (uint32_t)pid;
 	int result;
 
 	pthread_mutex_lock(&kernel->lock);
-	result = bpf_map_delete_elem(bpf_map__fd(kernel->bpf->maps.traced), &key) == 0 || errno == ENOENT ? 0 : -errno;
-	if (result == 0) {
-		for (size_t i = 0; i < kernel->traced_count; i++) {
-			if (kernel->traced[i].pid != pid)
-				continue;
-			kernel->traced[i] = kernel->traced[--kernel->traced_count];
-			break;
-		}
-		if (pid > 0)
-			update_hint(kernel, pid);
-	}
+	result = tailor_kernel_traced_remove(&kernel->traced, pid);
 	if (kernel->uprobes)
 		tailor_uprobes_forget(kernel->uprobes, pid);
 	pthread_mutex_unlock(&kernel->lock);

@@ -5,41 +5,16 @@
 
 #include "correlate/calls.h"
 
-#define HOPS_MAX 8      /* a chain of hand-offs longer than this proves nothing */
 #define AFTERWARDS_NS 1000000 /* so long after a response its writer may come back to it: a lock, a log */
-#define STEPS_MAX 64    /* wake-ups that are looked at for one */
 #define RUN_ENTRIES 256 /* how far a thread's single run is looked through */
-
-static uint64_t request_of(const struct path *path)
-{
-	return path->index->window->record.request.id;
-}
-
-static int is_other(const struct path *path, uint64_t request)
-{
-	return request != 0 && request != request_of(path);
-}
-
-static uint32_t receiver_of(const struct path *path)
-{
-	return path->wire->receive ? path->wire->receive->tid : 0;
-}
 
 /* A receive or write for somebody else, known to the proxy or not. */
 static int serves_other(const struct path *path, const struct thread_events *thread, uint32_t position)
 {
 	const struct tailor_event *event = thread_entry_event(path->index, thread, position);
 
-	return !thread->entries[position].woke && event->request != request_of(path) &&
+	return !thread->entries[position].woke && event->request != owner_request(path) &&
 	       (event->kind == TAILOR_EVENT_RECEIVE || event->kind == TAILOR_EVENT_SYSCALL_WRITE);
-}
-
-/* Did the thread serve others between two positions of its entries? */
-static int served_others(const struct thread_events *thread, uint32_t from, uint32_t until)
-{
-	if (from >= until)
-		return 0;
-	return thread->entries[until - 1].others != (from > 0 ? thread->entries[from - 1].others : 0);
 }
 
 const struct tailor_event *owner_served_other(const struct path *path)
@@ -89,7 +64,7 @@ static int is_about_to_answer_other(const struct path *path)
 		if (thread->entries[position].woke)
 			continue;
 		if (event->kind == TAILOR_EVENT_SYSCALL_WRITE)
-			return event->request != request_of(path);
+			return event->request != owner_request(path);
 		if (event->kind == TAILOR_EVENT_RECEIVE ||
 		    (event->kind == TAILOR_EVENT_SWITCH_OUT && TAILOR_SWITCH_CALL(event->extra) && is_poll(TAILOR_SWITCH_CALL(event->extra))))
 			return 0;
@@ -101,8 +76,8 @@ int owner_stayed(const struct path *path)
 {
 	const struct thread_events *thread = path->cursor.thread;
 
-	return thread->tid == receiver_of(path) &&
-	       !served_others(thread, thread_entries_before(thread, path->wire->receive_event), path->cursor.position) &&
+	return thread->tid == owner_receiver(path) &&
+	       !owner_served_others(thread, thread_entries_before(thread, path->wire->receive_event), path->cursor.position) &&
 	       !is_about_to_answer_other(path);
 }
 
@@ -130,7 +105,7 @@ int owner_worked_alone(const struct path *path, uint64_t low_ns)
 	if (owner_stayed(path))
 		return 1;
 	return owner_at_other_until(path) <= low_ns &&
-	       traffic_alone(path->traffic, path->server_pid, request_of(path), low_ns, path->now_ns, &since_ns) && since_ns <= low_ns;
+	       traffic_alone(path->traffic, path->server_pid, owner_request(path), low_ns, path->now_ns, &since_ns) && since_ns <= low_ns;
 }
 
 int owner_was_woken_for(const struct path *path, const struct stretch *wait)
@@ -163,108 +138,7 @@ int owner_was_idle(const struct path *path, const struct thread_events *thread, 
 	uint32_t before = wakeup > 0 ? thread->entries[wakeup - 1].scheduling : NO_POSITION;
 	uint64_t since_ns = before == NO_POSITION ? 0 : thread_entry_event(path->index, thread, before)->time_ns;
 
-	return !traffic_throughout(path->traffic, path->server_pid, request_of(path), since_ns, event->time_ns);
-}
-
-static uint64_t since_receive(const struct path *path)
-{
-	return path->receive_ns > path->floor_ns ? path->receive_ns : path->floor_ns;
-}
-
-/* Where a chain of wake-ups may come from, besides the receiving thread while it was at this request and nothing else. */
-struct origin {
-	uint32_t tid;   /* 0: nowhere else */
-	uint32_t until; /* before this one of its entries */
-	int strictly;   /* each thread of the chain was idle until it was woken, and only its last wake-up counts */
-	uint32_t steps; /* left to look at */
-	uint64_t since_ns;
-};
-
-static int is_origin(const struct path *path, const struct origin *origin, const struct thread_events *thread, uint32_t position)
-{
-	if (thread->tid == receiver_of(path)) {
-		uint32_t receive = thread_entries_before(thread, path->wire->receive_event);
-
-		if (position <= receive)
-			return thread_entry_event(path->index, thread, position)->time_ns >= origin->since_ns;
-		return !served_others(thread, receive + 1, position);
-	}
-	return thread->tid == origin->tid && !served_others(thread, position, origin->until);
-}
-
-/* Does a chain of wake-ups lead to this thread before its entry `position`? Bounded by HOPS_MAX and origin->steps. */
-static int is_chained(const struct path *path, const struct thread_events *thread, uint32_t position, struct origin *origin, int hops)
-{
-	while (position > 0 && hops < HOPS_MAX && origin->steps-- > 0) {
-		uint32_t wakeup = thread->entries[position - 1].wakeup, before;
-		const struct thread_events *waker;
-		const struct tailor_event *event;
-
-		if (wakeup == NO_POSITION || served_others(thread, wakeup, position))
-			return 0;
-		event = thread_entry_event(path->index, thread, wakeup);
-		if (event->time_ns < origin->since_ns)
-			return 0;
-		position = wakeup;
-		waker = thread_index_find(path->index, TAILOR_TASK_TID(event->arg[0]));
-		/* The end of its own sleep. */
-		if (TAILOR_TASK_TID(event->arg[0]) == 0)
-			continue;
-		if (origin->strictly && (!waker || is_other(path, event->request) || !owner_was_idle(path, thread, wakeup)))
-			return 0;
-		if (!waker)
-			continue;
-		before = thread_entries_before(waker, thread->entries[wakeup].event);
-		if (is_origin(path, origin, waker, before) || is_chained(path, waker, before, origin, hops + 1))
-			return 1;
-		if (origin->strictly)
-			return 0;
-	}
-	return 0;
-}
-
-int owner_was_handed_work(const struct path *path, const struct path_return *wait)
-{
-	const struct thread_events *thread = path->cursor.thread;
-	uint32_t position = thread_entries_until(path->index, thread, wait->out_ns);
-	struct origin origin = {wait->thread.thread->tid, wait->thread.position, 1, STEPS_MAX, since_receive(path)};
-
-	if (is_other(path, wait->waker_request) && wait->waker_tid != receiver_of(path))
-		return 0;
-	/* It came and went for others while it was waited for. */
-	if (served_others(thread, position, thread_entries_before(thread, wait->wakeup_event)))
-		return 0;
-	return is_chained(path, thread, position, &origin, 0);
-}
-
-int owner_was_reached(const struct path *path, const struct thread_events *thread, uint32_t position)
-{
-	struct origin origin = {0, 0, 0, STEPS_MAX, since_receive(path)};
-
-	return is_origin(path, &origin, thread, position) || is_chained(path, thread, position, &origin, 0);
-}
-
-/* Since when the receiving thread had been awake when it received. */
-static uint64_t awake_since(const struct path *path)
-{
-	const struct thread_events *thread = thread_index_find(path->index, receiver_of(path));
-	uint32_t position = thread_entries_before(thread, path->wire->receive_event), left = RUN_ENTRIES;
-
-	while (position-- > 0 && left-- > 0) {
-		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
-
-		if (!thread->entries[position].woke && event->kind == TAILOR_EVENT_SWITCH_OUT &&
-		    TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
-			return event->time_ns;
-	}
-	return path->receive_ns;
-}
-
-int owner_was_reached_before(const struct path *path, const struct thread_events *thread, uint32_t position)
-{
-	struct origin origin = {0, 0, 0, STEPS_MAX, awake_since(path)};
-
-	return is_chained(path, thread, position, &origin, 0);
+	return !traffic_throughout(path->traffic, path->server_pid, owner_request(path), since_ns, event->time_ns);
 }
 
 /* Did the waiting thread serve other requests between the receive and the wait? */
@@ -278,7 +152,7 @@ static int serves_many(const struct path *path, const struct path_return *wait)
 
 		if (event->time_ns <= path->receive_ns)
 			break;
-		if (!thread->entries[position].woke && is_other(path, event->request) &&
+		if (!thread->entries[position].woke && owner_is_other(path, event->request) &&
 		    (event->kind == TAILOR_EVENT_RECEIVE || event->kind == TAILOR_EVENT_SYSCALL_WRITE))
 			return 1;
 	}
@@ -310,7 +184,7 @@ static uint64_t last_woken(const struct path *path, const struct thread_events *
 int owner_told_receiver(const struct path *path, const struct path_return *wait, uint64_t *ret_since_ns)
 {
 	const struct thread_events *waker = thread_index_find(path->index, wait->waker_tid);
-	uint32_t receiver = receiver_of(path);
+	uint32_t receiver = owner_receiver(path);
 
 	if (!waker || receiver == 0 || wait->thread.thread->tid != receiver || path->wire->last_write->tid != receiver ||
 	    !owner_was_idle_wait(path, wait))
@@ -325,7 +199,7 @@ int owner_stayed_awake(const struct path *path, const struct path_return *wait)
 	const struct thread_events *thread = wait->thread.thread;
 	uint32_t receive = thread_entries_before(thread, path->wire->receive_event);
 
-	if (wait->thread.position <= receive || served_others(thread, receive + 1, wait->thread.position))
+	if (wait->thread.position <= receive || owner_served_others(thread, receive + 1, wait->thread.position))
 		return 0;
 	for (uint32_t position = receive; position < wait->thread.position; position++) {
 		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
@@ -360,7 +234,7 @@ static uint64_t written_after(const struct path *path, const struct tailor_event
 			return 0;
 		if (next->kind != TAILOR_EVENT_SYSCALL_WRITE)
 			continue;
-		if (next->request == request_of(path))
+		if (next->request == owner_request(path))
 			return 0;
 		if (!found)
 			found = next->request;
@@ -378,8 +252,8 @@ uint64_t owner_finished_other(const struct path *path, uint64_t from_ns, uint64_
 		return 0;
 	/* A thread that only holds what another one needs has not taken up this request; but a receiver waits for
 	 * workers. */
-	if (path->returns_count == 1 && (path->returns[0].thread.thread->tid != receiver_of(path) ||
-	                                 is_other(path, path->returns[0].waker_request)))
+	if (path->returns_count == 1 && (path->returns[0].thread.thread->tid != owner_receiver(path) ||
+	                                 owner_is_other(path, path->returns[0].waker_request)))
 		return 0;
 	for (uint32_t position = path->cursor.position; position-- > 0;) {
 		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
@@ -391,7 +265,7 @@ uint64_t owner_finished_other(const struct path *path, uint64_t from_ns, uint64_
 			continue;
 		if (thread->entries[position].woke)
 			other = written_after(path, event, thread->entries[position].event);
-		else if (event->kind == TAILOR_EVENT_SYSCALL_WRITE && is_other(path, event->request))
+		else if (event->kind == TAILOR_EVENT_SYSCALL_WRITE && owner_is_other(path, event->request))
 			other = event->request;
 		if (other) {
 			*ret_ns = event->time_ns;
@@ -450,7 +324,7 @@ uint64_t owner_was_busy(struct path *path)
 			continue;
 		if (event->kind == TAILOR_EVENT_WAKEUP && strcmp(event_comm(event, comm), "VM Thread") != 0)
 			return 0;
-		if (!is_other(path, event->request))
+		if (!owner_is_other(path, event->request))
 			continue;
 		if (event->kind == TAILOR_EVENT_RECEIVE) {
 			set_busy(path, event->time_ns, path->receive_ns, position, EXPECT_ON_CPU);
@@ -468,7 +342,7 @@ uint64_t owner_was_busy(struct path *path)
 
 const struct thread_events *owner_woken_worker(const struct path *path, uint32_t event)
 {
-	const struct thread_events *receiver = thread_index_find(path->index, receiver_of(path));
+	const struct thread_events *receiver = thread_index_find(path->index, owner_receiver(path));
 	uint32_t position, end;
 
 	if (!receiver)
@@ -478,7 +352,7 @@ const struct thread_events *owner_woken_worker(const struct path *path, uint32_t
 	for (; position < end; position++) {
 		const struct tailor_event *wakeup = thread_entry_event(path->index, receiver, position);
 
-		if (receiver->entries[position].woke && wakeup->request == request_of(path) &&
+		if (receiver->entries[position].woke && wakeup->request == owner_request(path) &&
 		    wakeup->pid == path->server_pid)
 			return thread_index_find(path->index, wakeup->tid);
 	}

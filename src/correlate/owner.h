@@ -5,12 +5,31 @@
 
 #include "correlate/path.h"
 
-/*
- * 1 when what the cursor's thread did at the wait's start had been asked for by the waiting thread, or by the one that
- * received the request: it was handed the work by a chain of wake-ups after the receive. 0 means it merely held
- * something that the waiting thread needed.
- */
-int owner_was_handed_work(const struct path *path, const struct path_return *wait);
+/* The request whose path it is. */
+static inline uint64_t owner_request(const struct path *path)
+{
+	return path->index->window->record.request.id;
+}
+
+/* 1 for a request that is known and not that one. */
+static inline int owner_is_other(const struct path *path, uint64_t request)
+{
+	return request != 0 && request != owner_request(path);
+}
+
+/* The thread that received it; 0: none that is known. */
+static inline uint32_t owner_receiver(const struct path *path)
+{
+	return path->wire->receive ? path->wire->receive->tid : 0;
+}
+
+/* 1 when the thread served others between two positions of its entries. */
+static inline int owner_served_others(const struct thread_events *thread, uint32_t from, uint32_t until)
+{
+	if (from >= until)
+		return 0;
+	return thread->entries[until - 1].others != (from > 0 ? thread->entries[from - 1].others : 0);
+}
 
 /* 1 when the waiting thread is a loop that waited for whatever comes, not for the one that ended the wait. */
 int owner_was_idle_wait(const struct path *path, const struct path_return *wait);
@@ -24,18 +43,6 @@ int owner_told_receiver(const struct path *path, const struct path_return *wait,
 
 /* 1 when the thread, which received the request, did nothing else between that and the wait, and did not sleep. */
 int owner_stayed_awake(const struct path *path, const struct path_return *wait);
-
-/*
- * 1 when a chain of wake-ups leads to the thread, before the given one of its entries, from the one that received the request, while that
- * was at nothing else.
- */
-int owner_was_reached(const struct path *path, const struct thread_events *thread, uint32_t position);
-
-/*
- * 1 when such a chain leads to it from what the receiving thread did since it was last woken before it received the request: a selector
- * that comes to several requests in a row wakes a pool for the first, whose threads take up the next ones, too.
- */
-int owner_was_reached_before(const struct path *path, const struct thread_events *thread, uint32_t position);
 
 /*
  * The worker (a thread that never receives) finished another request within (from_ns, path->now_ns) on the CPU and

@@ -6,6 +6,7 @@
 #include "correlate/arrival.h"
 #include "correlate/calls.h"
 #include "correlate/cover.h"
+#include "correlate/handoff.h"
 #include "correlate/owner.h"
 #include "correlate/ready.h"
 #include "correlate/settle.h"
@@ -213,9 +214,9 @@ static int was_reached_first(const struct path *path, const struct stretch *stre
 {
 	const struct thread_events *thread = path->cursor.thread;
 
-	if (!path->wire->receive || owner_was_reached(path, thread, stretch->out_position))
+	if (!path->wire->receive || handoff_reached(path, thread, stretch->out_position))
 		return 0;
-	return owner_was_reached(path, waker, thread_entries_before(waker, stretch->wakeup_event));
+	return handoff_reached(path, waker, thread_entries_before(waker, stretch->wakeup_event));
 }
 
 static void follow_waker(struct path *path, const struct stretch *stretch, const struct thread_events *waker)
@@ -430,7 +431,7 @@ static void arrive_at_receive(struct path *path)
 	path->received = 1;
 	path->returns_count = 0;
 	if (path->cursor.thread != receiver) {
-		if (path->alone != path->cursor.thread && !owner_was_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
+		if (path->alone != path->cursor.thread && !handoff_reached_before(path, path->cursor.thread, entries_at_cursor(path)))
 			path->inferred = 1;
 		path->handed = 1;
 		path->cursor.thread = receiver;

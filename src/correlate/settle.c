@@ -2,6 +2,7 @@
 #include "correlate/settle.h"
 
 #include "correlate/calls.h"
+#include "correlate/handoff.h"
 #include "correlate/owner.h"
 
 /* What the thread held meanwhile was not this request's work. */
@@ -62,7 +63,7 @@ static void settle_idle_wait(struct path *path, const struct path_return *wait)
 	uint64_t since_ns;
 
 	path->handed = 1;
-	if (path->alone == path->cursor.thread || owner_was_reached(path, path->cursor.thread, position))
+	if (path->alone == path->cursor.thread || handoff_reached(path, path->cursor.thread, position))
 		return;
 	if (path->returns_count > 0 || !owner_told_receiver(path, wait, &since_ns) || (since_ns && !stayed)) {
 		path->inferred = 1;
@@ -77,7 +78,7 @@ void path_settle(struct path *path)
 {
 	struct path_return wait = path->returns[--path->returns_count];
 
-	if (owner_was_handed_work(path, &wait)) {
+	if (handoff_gave_work(path, &wait)) {
 		path->handed = 1;
 		return;
 	}

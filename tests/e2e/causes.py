@@ -10,7 +10,7 @@ sys.dont_write_bytecode = True
 import harness  # noqa: E402
 from harness import check  # noqa: E402
 from causes import judge  # noqa: E402
-from causes.run import Trial, in_a_network_of_its_own  # noqa: E402
+from causes.run import Trial, in_namespaces_of_its_own  # noqa: E402
 
 TIMES = 3
 MORE = 12
@@ -38,7 +38,7 @@ def what_was_planted_is_what_the_timelines_name(scene):
 
 
 try:
-    in_a_network_of_its_own()
+    in_namespaces_of_its_own()
 except harness.Skip as reason:
     print(f"skipped: {reason}")
     sys.exit(77)

@@ -42,7 +42,7 @@ def without_rights_agent_and_backup_it_serves_and_says_what_is_missing(scene):
     harness.need_search_server()
     harness.need_root()
     harness.need(reachable_by_nobody(harness.TAILOR), f"the user nobody cannot reach {harness.TAILOR}")
-    server = scene.server("a").wait_ready()
+    server = scene.server("a", warm=1).wait_ready()
     proxy = scene.proxy("proxy", [("a", server.address)], agent=False, user=NOBODY, slow="1us").wait_serving()
     check(os.stat(f"/proc/{proxy.pid}").st_uid == NOBODY, "the proxy runs with rights it should not have")
     searches(proxy)
@@ -58,7 +58,7 @@ def without_rights_agent_and_backup_it_serves_and_says_what_is_missing(scene):
 def with_everything_only_what_is_really_missing_is_named(scene):
     harness.need_search_server()
     harness.need_root()
-    servers = [scene.server(name, agent_socket=scene.agent_socket) for name in "ab"]
+    servers = [scene.server(name, agent_socket=scene.agent_socket, warm=1) for name in "ab"]
     addresses = [(server.name, server.wait_ready().address) for server in servers]
     proxy = scene.proxy("proxy", addresses, failover=True, slow="1us").wait_serving(agents=2)
     harness.need("without kernel events" not in proxy.log(), "this kernel gives no events even to root")
@@ -72,7 +72,7 @@ def with_everything_only_what_is_really_missing_is_named(scene):
 def without_an_agent_kernel_events_remain(scene):
     harness.need_search_server()
     harness.need_root()
-    servers = [scene.server(name) for name in "ab"]
+    servers = [scene.server(name, warm=1) for name in "ab"]
     addresses = [(server.name, server.wait_ready().address) for server in servers]
     proxy = scene.proxy("proxy", addresses, failover=True, slow="1us").wait_serving()
     harness.need("without kernel events" not in proxy.log(), "this kernel gives no events even to root")
@@ -86,10 +86,10 @@ def without_an_agent_kernel_events_remain(scene):
 def a_jvm_of_another_user_connects_once_its_group_may(scene):
     harness.need_search_server()
     harness.need_root()
-    scene.server("index").wait_ready().stop()  # makes the index, which nobody may only read
+    scene.server("index", warm=0).wait_ready().stop()  # makes the index, which nobody may only read
     for path, bits in ((harness.AGENT, 0o4), (harness.JAR, 0o4), (harness.INDEX, 0o5), (shutil.which(harness.any_java()), 0o1)):
         harness.need(reachable_by_nobody(path, bits), f"the user nobody cannot reach {path}")
-    server = scene.server("a", agent_socket=scene.agent_socket, user=NOBODY).wait_ready()
+    server = scene.server("a", agent_socket=scene.agent_socket, warm=1, user=NOBODY).wait_ready()
     check(os.stat(f"/proc/{server.pid}").st_uid == NOBODY, "the server runs as somebody else")
     closed = scene.proxy("closed", [("a", server.address)]).wait_serving()
     server.wait_for(r"^tailor-agent: cannot reach the proxy .*set agent.group", 5)

@@ -8,7 +8,7 @@ import time
 import harness
 from harness import check
 
-SECONDS = 12
+SECONDS = 8
 RUN_KEYS = {"failover", "p50_ms", "p99_ms", "p999_ms", "max_ms", "requests", "bad", "collections", "longest_collection_ms",
             "host_stall_ms", "failed_over", "repeats"}
 

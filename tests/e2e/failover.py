@@ -7,7 +7,7 @@ import time
 import harness
 from harness import check
 
-SECONDS = 12
+SECONDS = 8
 RATE = 200
 
 

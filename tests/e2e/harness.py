@@ -3,6 +3,7 @@
 
 A test is a function that takes a Scene; run() gives it one, and whatever happens stops what the scene started, by pid.
 """
+import ctypes
 import http.client
 import json
 import os
@@ -22,6 +23,8 @@ AGENT = os.environ["TAILOR_AGENT"]
 SOURCE = Path(os.environ["TAILOR_SOURCE"])
 JAR = SOURCE / "examples/search-server/target/search-server.jar"
 INDEX = SOURCE / "var/index"
+LIBC = ctypes.CDLL(None)
+PR_SET_PDEATHSIG = 1
 
 # Collections of 50-70 ms and 100-120 ms by turns, one a second at 200 searches a second: examples/search-server/README.md.
 SERIAL = ["-XX:+UseSerialGC", "-Xms192m", "-Xmx192m", "-Xmn96m", "-XX:+AlwaysPreTouch"]
@@ -95,6 +98,8 @@ class Process:
                 pass
             if preexec:
                 preexec()
+            # A test that is killed takes its processes along. To the kernel the parent is a thread: start them from one that stays.
+            LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
         self.name = name
         self.out_path = directory / f"{name}.out"

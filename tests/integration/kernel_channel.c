@@ -23,7 +23,11 @@ static int is_plausible(const struct tailor_event *event, pid_t pid, size_t cpu,
 {
 	if (event->kind == TAILOR_EVENT_CPU_STALL) /* of the machine, not of a process */
 		return event->pid == 0 && event->cpu == cpu && event->arg[1] < event->arg[0] && event->arg[0] < event->time_ns;
-	if (event->kind < TAILOR_EVENT_WAKEUP || event->kind > TAILOR_EVENT_TCP_RETRANSMIT || event->texts != 0)
+	if (event->kind == TAILOR_EVENT_PAGE_FAULTS && (event->arg[0] < begin_ns || event->arg[0] > event->time_ns))
+		return 0;
+	if ((event->kind < TAILOR_EVENT_WAKEUP || event->kind > TAILOR_EVENT_TCP_RETRANSMIT) && event->kind != TAILOR_EVENT_PAGE_FAULTS)
+		return 0;
+	if (event->texts != 0)
 		return 0;
 	if (event->pid != (uint32_t)pid || event->cpu != cpu || event->request != 0)
 		return 0;

@@ -5,9 +5,13 @@
 #include <errno.h>
 #include <linux/io_uring.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <tailor_bpf.skel.h>
 
 #include "base/clock.h"
 
@@ -144,6 +148,75 @@ static void whoever_wakes_a_stopped_thread_says_that_it_was_stopped(void **state
 	child_stop(&child);
 }
 
+/* Is woken, and receives something only when it has been running for 3 ms. */
+static void late_receiver(int control, void *context)
+{
+	int pair[2];
+	char byte = 0;
+
+	(void)context;
+	have_a_ring();
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 || write(pair[0], &byte, 1) != 1)
+		_exit(1);
+	for (;;) {
+		int64_t told = control_hear(control);
+		uint64_t until_ns;
+
+		usleep(2000);
+		until_ns = tailor_clock_ns() + 3 * TAILOR_NS_PER_MS;
+		while (tailor_clock_ns() < until_ns)
+			;
+		if (recv(pair[1], &byte, 1, 0) != 1 || write(pair[0], &byte, 1) != 1)
+			_exit(1);
+		control_tell(control, told + 1);
+	}
+}
+
+/* Only the programs that see it woken, and receive; not the one that sees how it gets a CPU. */
+static struct tailor_bpf *load_without_switches(pid_t pid)
+{
+	struct tailor_bpf *bpf = tailor_bpf__open();
+	struct bpf_program *program;
+
+	assert_non_null(bpf);
+	bpf_object__for_each_program(program, bpf->obj) {
+		const char *name = bpf_program__name(program);
+
+		bpf_program__set_autoload(program, strcmp(name, "on_sched_waking") == 0 || strcmp(name, "on_sock_recv_length") == 0);
+	}
+	bpf->bss->traced_hint[(size_t)pid % (sizeof(bpf->bss->traced_hint) / sizeof(bpf->bss->traced_hint[0]))] =
+		(uint32_t)pid << 2 | TAILOR_TRACED_PROXY;
+	assert_int_equal(tailor_bpf__load(bpf), 0);
+	assert_int_equal(tailor_bpf__attach(bpf), 0);
+	return bpf;
+}
+
+static void that_it_runs_is_seen_by_what_it_does_where_no_switch_to_it_was(void **state)
+{
+	struct child child = child_start("receiver", late_receiver, NULL);
+	const struct tailor_late *lates;
+	struct tailor_bpf *bpf;
+	uint64_t begin_ns;
+
+	(void)state;
+	assert_int_equal(child_ask(&child, 1), 2);
+	bpf = load_without_switches(child.pid);
+	lates = mmap(NULL, TAILOR_LATE_THREADS * sizeof(*lates), PROT_READ, MAP_SHARED, bpf_map__fd(bpf->maps.lates), 0);
+	assert_true(lates != MAP_FAILED);
+	for (int i = 0; i < 3; i++) {
+		const struct tailor_late *late = &lates[TAILOR_LATE_ENTRY(child.pid)];
+
+		begin_ns = tailor_clock_ns();
+		assert_int_equal(child_ask(&child, 1), 2);
+		assert_int_equal(late->tid, child.pid);
+		assert_true(late->from_ns >= begin_ns && late->until_ns >= late->from_ns + 2 * TAILOR_NS_PER_MS);
+		assert_in_range(late->until_ns, begin_ns, tailor_clock_ns());
+	}
+	munmap((void *)(uintptr_t)lates, TAILOR_LATE_THREADS * sizeof(*lates));
+	tailor_bpf__destroy(bpf);
+	child_stop(&child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +224,7 @@ int main(void)
 	        cmocka_unit_test(a_thread_that_only_sleeps_finds_nothing),
 	        cmocka_unit_test(a_server_that_is_stopped_is_none_of_these),
 	        cmocka_unit_test(whoever_wakes_a_stopped_thread_says_that_it_was_stopped),
+	        cmocka_unit_test(that_it_runs_is_seen_by_what_it_does_where_no_switch_to_it_was),
 	};
 	int failed;
 

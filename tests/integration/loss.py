@@ -1,22 +1,20 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Channels that are made to overflow: the timeline says where and how much, and so do status, metrics and doctor."""
-import http.client
 import json
 import os
 import re
 import signal
 import subprocess
-import sys
 import tempfile
 import threading
 import time
 from pathlib import Path
 
 import load_harness
+from busy_proxy import SLOTS, busy_proxy, get, timeline_of
 from whole_proxy import Proxy
 
-SLOTS = 1024
 # What a slow request's rings hold is copied when it is 100 ms old, and on a busy machine the observer comes late to it.
 COPIED_NS = 400e6
 JAVA = """
@@ -43,31 +41,6 @@ class Burst {
 	}
 }
 """
-
-
-class BusyServer(load_harness.Server):
-    command = [sys.executable, os.path.join(load_harness.HERE, "busy_server.py")]
-
-
-def get(port, path):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    connection.request("GET", path)
-    response = connection.getresponse()
-    response.read()
-    connection.close()
-    assert response.status in (200, 204), (path, response.status)
-
-
-def timeline_of(proxy, word):
-    """The timeline of the request whose target has that word; it is stored within a second."""
-    for _ in range(100):
-        time.sleep(0.1)
-        done = subprocess.run([load_harness.TAILOR, "dump", f"{proxy.directory}/timelines", "--format", "json"],
-                              capture_output=True, text=True, timeout=30)
-        found = [t for t in json.loads(done.stdout or '{"timelines": []}')["timelines"] if word in t["target"]]
-        if found:
-            return found[0]
-    raise AssertionError(f"there is no timeline of {word}: {proxy.ask('/status')}")
 
 
 def said(timeline):
@@ -97,55 +70,40 @@ def check_counted(proxy, channel, events):
     assert found["standing"] == "limited" and "overwritten" in found["text"], found
 
 
-def need_kernel(proxy):
-    if "without kernel events" in proxy.before:
-        print("no kernel events here:", proxy.before)
-        sys.exit(77)
-
-
 def what_the_kernel_wrote_while_nobody_could_read_is_a_gap_at_its_place(directory):
-    with load_harness.server(kind=BusyServer) as server, load_harness.server(kind=BusyServer) as noisy:
-        proxy = Proxy(directory, [("a", server.port), ("b", noisy.port)], "slow: {threshold: 20ms, baseline_one_in: 0}\n",
-                      kernel=f"auto, events_per_cpu: {SLOTS}")
-        try:
-            need_kernel(proxy)
-            get(noisy.port, "/noise?rounds=300")
-            get(proxy.port, "/work?ms=1&sleep=0")
-            assert "events" in doctor(proxy), "doctor does not say that nothing was lost"
-            request = threading.Thread(target=get, args=(proxy.port, "/work?ms=5&sleep=1.6"))
-            request.start()
-            time.sleep(0.6)
-            proxy.process.send_signal(signal.SIGSTOP)  # its observer cannot read now; the kernel goes on writing
-            stopped_ns = time.monotonic_ns()
-            get(noisy.port, "/noise?rounds=0")
-            time.sleep(0.5)
-            get(noisy.port, "/noise?rounds=-1")
-            going_on_ns = time.monotonic_ns()
-            proxy.process.send_signal(signal.SIGCONT)
-            request.join()
-            timeline = timeline_of(proxy, "sleep=1.6")
-            print(said(timeline))
-            losses = [loss for loss in timeline["losses"] if loss["channel"].startswith("cpu")]
-            assert losses and any("lost" in text for text in timeline["missing"]), said(timeline)
-            for loss in losses:
-                # What was there at the last look before is held, but for what had just been written.
-                assert stopped_ns - COPIED_NS < loss["from_ns"] < going_on_ns, (stopped_ns, going_on_ns, loss)
-                assert stopped_ns < loss["to_ns"] < going_on_ns + 50e6, (stopped_ns, going_on_ns, loss)
-            most = max(losses, key=lambda loss: loss["events"])
-            assert most["events"] > 2 * SLOTS, losses
-            assert timeline["complete"] < 1000, said(timeline)
-            # Nobody saw the server's thread on a CPU then.
-            for span in timeline["spans"]:
-                begin = timeline["begin_ns"] + span["offset_ns"]
-                inside = min(begin + span["duration_ns"], most["to_ns"]) - max(begin, most["from_ns"])
-                assert inside < 100e6 or span["cause"] != "on-cpu", span
-            check_counted(proxy, most["channel"], most["events"])
-            get(proxy.port, "/work?ms=1&sleep=0.05")
-            after = timeline_of(proxy, "sleep=0.05")
-            assert not after["losses"], said(after)
-        finally:
-            proxy.process.send_signal(signal.SIGCONT)
-            proxy.stop()
+    with busy_proxy(directory) as (proxy, noisy):
+        assert "events" in doctor(proxy), "doctor does not say that nothing was lost"
+        request = threading.Thread(target=get, args=(proxy.port, "/work?ms=5&sleep=1.6"))
+        request.start()
+        time.sleep(0.6)
+        proxy.process.send_signal(signal.SIGSTOP)  # its observer cannot read now; the kernel goes on writing
+        stopped_ns = time.monotonic_ns()
+        get(noisy.port, "/noise?rounds=0")
+        time.sleep(0.5)
+        get(noisy.port, "/noise?rounds=-1")
+        going_on_ns = time.monotonic_ns()
+        proxy.process.send_signal(signal.SIGCONT)
+        request.join()
+        timeline = timeline_of(proxy, "sleep=1.6")
+        print(said(timeline))
+        losses = [loss for loss in timeline["losses"] if loss["channel"].startswith("cpu")]
+        assert losses and any("lost" in text for text in timeline["missing"]), said(timeline)
+        for loss in losses:
+            # What was there at the last look before is held, but for what had just been written.
+            assert stopped_ns - COPIED_NS < loss["from_ns"] < going_on_ns, (stopped_ns, going_on_ns, loss)
+            assert stopped_ns < loss["to_ns"] < going_on_ns + 50e6, (stopped_ns, going_on_ns, loss)
+        most = max(losses, key=lambda loss: loss["events"])
+        assert most["events"] > 2 * SLOTS, losses
+        assert timeline["complete"] < 1000, said(timeline)
+        # Nobody saw the server's thread on a CPU then.
+        for span in timeline["spans"]:
+            begin = timeline["begin_ns"] + span["offset_ns"]
+            inside = min(begin + span["duration_ns"], most["to_ns"]) - max(begin, most["from_ns"])
+            assert inside < 100e6 or span["cause"] != "on-cpu", span
+        check_counted(proxy, most["channel"], most["events"])
+        get(proxy.port, "/work?ms=1&sleep=0.05")
+        after = timeline_of(proxy, "sleep=0.05")
+        assert not after["losses"], said(after)
 
 
 def more_than_an_agents_channel_holds_is_a_gap_of_that_jvm(directory):

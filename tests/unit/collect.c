@@ -41,7 +41,10 @@ static void put_at_once(struct ring *ring, uint64_t id, uint64_t start_ns)
 	put(ring, TAILOR_EVENT_REQUEST_END, id, start_ns + 11, 200, 99, TAILOR_REQUEST_END_DONE, only, NULL);
 }
 
+/* A worker's channel, its reader, and what that has made of it. */
 struct seen {
+	struct ring ring;
+	struct tailor_requests *requests;
 	size_t count;
 	struct tailor_record last;
 };
@@ -55,17 +58,26 @@ static void see(void *context, size_t worker, const struct tailor_record *record
 	seen->last = *record;
 }
 
+static void seen_open(struct seen *seen, size_t open_max)
+{
+	memset(seen, 0, sizeof(*seen));
+	ring_open(&seen->ring);
+	assert_int_equal(tailor_requests_open(&seen->ring.channel, 1, open_max, &seen->requests), 0);
+}
+
+static void poll_all(struct seen *seen)
+{
+	tailor_requests_poll(seen->requests, 5000, see, seen);
+}
+
 static void events_that_stand_for_others_are_those_too(void **state)
 {
-	struct tailor_requests *requests;
-	struct seen seen = {0};
-	struct ring ring;
+	struct seen seen;
 
 	(void)state;
-	ring_open(&ring);
-	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
-	put_at_once(&ring, 43, 1000);
-	tailor_requests_poll(requests, 5000, see, &seen);
+	seen_open(&seen, 8);
+	put_at_once(&seen.ring, 43, 1000);
+	poll_all(&seen);
 	assert_int_equal(seen.count, 1);
 	assert_int_equal(seen.last.request.id, 43);
 	assert_int_equal(seen.last.request.begin_ns, 1000);
@@ -82,20 +94,17 @@ static void events_that_stand_for_others_are_those_too(void **state)
 	assert_int_equal(seen.last.reply_begin_ns, 1009);
 	assert_int_equal(seen.last.answered, 0);
 	assert_int_equal(seen.last.request.end_ns, 1011);
-	tailor_requests_close(requests);
+	tailor_requests_close(seen.requests);
 }
 
 static void a_request_is_put_together_from_its_events(void **state)
 {
-	struct tailor_requests *requests;
-	struct seen seen = {0};
-	struct ring ring;
+	struct seen seen;
 
 	(void)state;
-	ring_open(&ring);
-	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
-	put_failed_over(&ring, 42, 1000);
-	tailor_requests_poll(requests, 5000, see, &seen);
+	seen_open(&seen, 8);
+	put_failed_over(&seen.ring, 42, 1000);
+	poll_all(&seen);
 	assert_int_equal(seen.count, 1);
 	assert_int_equal(seen.last.request.id, 42);
 	assert_int_equal(seen.last.request.begin_ns, 1000);
@@ -116,96 +125,84 @@ static void a_request_is_put_together_from_its_events(void **state)
 	assert_int_equal(seen.last.attempt[1].port, 4002);
 	assert_int_equal(seen.last.attempt[1].response_end_ns, 1022);
 	assert_int_equal(seen.last.worker_tid, 11);
-	tailor_requests_close(requests);
+	tailor_requests_close(seen.requests);
 }
 
 /* A server began to answer with something that was no HTTP, and the proxy answered in its stead. */
 static void a_refused_request_was_answered_by_no_attempt(void **state)
 {
-	struct tailor_requests *requests;
-	struct seen seen = {0};
-	struct ring ring;
+	struct seen seen;
 	uint32_t first = TAILOR_ATTEMPT(0, 0, TAILOR_FAILOVER_NONE);
 
 	(void)state;
-	ring_open(&ring);
-	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
-	put(&ring, TAILOR_EVENT_REQUEST_BEGIN, 42, 1000, 0, 0, 0, 0, NULL);
-	put(&ring, TAILOR_EVENT_ATTEMPT_BEGIN, 42, 1001, first, 4001, 0, 0, NULL);
-	put(&ring, TAILOR_EVENT_RESPONSE_BEGIN, 42, 1002, first, 4001, 0, 0, NULL);
-	put(&ring, TAILOR_EVENT_ATTEMPT_END, 42, 1003, first, 4001, TAILOR_ATTEMPT_END_BAD, 0, NULL);
-	put(&ring, TAILOR_EVENT_REQUEST_END, 42, 1004, 502, 90, TAILOR_REQUEST_END_REFUSED, TAILOR_ATTEMPT_NONE, NULL);
-	tailor_requests_poll(requests, 5000, see, &seen);
+	seen_open(&seen, 8);
+	put(&seen.ring, TAILOR_EVENT_REQUEST_BEGIN, 42, 1000, 0, 0, 0, 0, NULL);
+	put(&seen.ring, TAILOR_EVENT_ATTEMPT_BEGIN, 42, 1001, first, 4001, 0, 0, NULL);
+	put(&seen.ring, TAILOR_EVENT_RESPONSE_BEGIN, 42, 1002, first, 4001, 0, 0, NULL);
+	put(&seen.ring, TAILOR_EVENT_ATTEMPT_END, 42, 1003, first, 4001, TAILOR_ATTEMPT_END_BAD, 0, NULL);
+	put(&seen.ring, TAILOR_EVENT_REQUEST_END, 42, 1004, 502, 90, TAILOR_REQUEST_END_REFUSED, TAILOR_ATTEMPT_NONE, NULL);
+	poll_all(&seen);
 	assert_int_equal(seen.count, 1);
 	assert_int_equal(seen.last.attempts, 1);
 	assert_int_equal(seen.last.answered, -1);
-	tailor_requests_close(requests);
+	tailor_requests_close(seen.requests);
 }
 
 static void requests_in_any_order_keep_apart(void **state)
 {
-	struct tailor_requests *requests;
-	struct seen seen = {0};
-	struct ring ring;
+	struct seen seen;
 
 	(void)state;
-	ring_open(&ring);
-	assert_int_equal(tailor_requests_open(&ring.channel, 1, 16, &requests), 0);
+	seen_open(&seen, 16);
 	for (uint64_t id = 1; id <= 16; id++)
-		put(&ring, TAILOR_EVENT_REQUEST_BEGIN, id, 1000 + id, 0, 0, 0, 0, NULL);
+		put(&seen.ring, TAILOR_EVENT_REQUEST_BEGIN, id, 1000 + id, 0, 0, 0, 0, NULL);
 	for (uint64_t id = 16; id >= 1; id--)
-		put(&ring, TAILOR_EVENT_REQUEST_END, id, 2000 + id, 404, 0, TAILOR_REQUEST_END_REFUSED, 0, NULL);
-	tailor_requests_poll(requests, 5000, see, &seen);
+		put(&seen.ring, TAILOR_EVENT_REQUEST_END, id, 2000 + id, 404, 0, TAILOR_REQUEST_END_REFUSED, 0, NULL);
+	poll_all(&seen);
 	assert_int_equal(seen.count, 16);
 	assert_int_equal(seen.last.request.id, 1);
 	assert_int_equal(seen.last.request.begin_ns, 1001);
 	assert_int_equal(seen.last.answered, -1);
-	tailor_requests_close(requests);
+	tailor_requests_close(seen.requests);
 }
 
 static void an_overrun_channel_is_counted_and_half_requests_are_dropped(void **state)
 {
-	struct tailor_requests *requests;
-	struct seen seen = {0};
+	struct seen seen;
 	struct tailor_loss loss;
-	struct ring ring;
 
 	(void)state;
-	ring_open(&ring);
-	assert_int_equal(tailor_requests_open(&ring.channel, 1, 8, &requests), 0);
-	put(&ring, TAILOR_EVENT_REQUEST_BEGIN, 1, 100, 0, 0, 0, 0, NULL);
-	tailor_requests_poll(requests, 5000, see, &seen);
+	seen_open(&seen, 8);
+	put(&seen.ring, TAILOR_EVENT_REQUEST_BEGIN, 1, 100, 0, 0, 0, 0, NULL);
+	poll_all(&seen);
 	for (uint64_t i = 0; i < 100; i++)
-		put(&ring, TAILOR_EVENT_REQUEST_END, 1000 + i, 200 + i, 200, 0, 0, 0, NULL);
-	tailor_requests_poll(requests, 5000, see, &seen);
+		put(&seen.ring, TAILOR_EVENT_REQUEST_END, 1000 + i, 200 + i, 200, 0, 0, 0, NULL);
+	poll_all(&seen);
 	assert_int_equal(seen.count, 0);
-	assert_int_equal(tailor_requests_lost(requests, 0), 36);
-	loss = tailor_requests_last_loss(requests, 0);
+	assert_int_equal(tailor_requests_lost(seen.requests, 0), 36);
+	loss = tailor_requests_last_loss(seen.requests, 0);
 	assert_int_equal(loss.events, 36);
 	assert_int_equal(loss.from_ns, 100);
 	assert_int_equal(loss.to_ns, 236);
 	assert_string_equal(loss.channel, "worker0");
-	tailor_requests_close(requests);
+	tailor_requests_close(seen.requests);
 }
 
 static void requests_whose_end_was_lost_make_room(void **state)
 {
-	struct tailor_requests *requests;
-	struct seen seen = {0};
-	struct ring ring;
+	struct seen seen;
 
 	(void)state;
-	ring_open(&ring);
-	assert_int_equal(tailor_requests_open(&ring.channel, 1, 1, &requests), 0);
+	seen_open(&seen, 1);
 	for (uint64_t id = 1; id <= 1000; id++) {
-		put(&ring, TAILOR_EVENT_REQUEST_BEGIN, id, id, 0, 0, 0, 0, NULL);
-		tailor_requests_poll(requests, 5000, see, &seen);
+		put(&seen.ring, TAILOR_EVENT_REQUEST_BEGIN, id, id, 0, 0, 0, 0, NULL);
+		poll_all(&seen);
 	}
-	put(&ring, TAILOR_EVENT_REQUEST_END, 1000, 2000, 200, 0, 0, 0, NULL);
-	tailor_requests_poll(requests, 5000, see, &seen);
+	put(&seen.ring, TAILOR_EVENT_REQUEST_END, 1000, 2000, 200, 0, 0, 0, NULL);
+	poll_all(&seen);
 	assert_int_equal(seen.count, 1);
 	assert_int_equal(seen.last.request.begin_ns, 1000);
-	tailor_requests_close(requests);
+	tailor_requests_close(seen.requests);
 }
 
 static void a_position_that_is_never_published_is_skipped_after_a_while(void **state)

@@ -2,9 +2,6 @@
 /* A thread that was awake takes a request from a queue, and no wake-up shows it: what proves all the same that it was at it. */
 #include "scene.h"
 
-#define EPOLL_WAIT (232 + 1)
-#define PREAD (17 + 1)
-
 static void other_is_there(struct scene *scene, uint64_t from_us, uint64_t to_us)
 {
 	struct tailor_event *event = socket_event(scene, from_us, TAILOR_EVENT_RECEIVE, SECOND, 0, 1, 100, OTHER);
@@ -16,12 +13,12 @@ static void other_is_there(struct scene *scene, uint64_t from_us, uint64_t to_us
 
 static void polls(struct scene *scene, uint64_t us, uint32_t tid)
 {
-	out(scene, us, tid, TAILOR_TASK_SLEEPING, IDLE)->extra = TAILOR_SWITCH(TAILOR_TASK_SLEEPING, EPOLL_WAIT);
+	sleeps_in(scene, us, tid, TAILOR_TASK_SLEEPING, CALL_EPOLL + 1);
 }
 
 static void waits_for_the_disk(struct scene *scene, uint64_t us, uint32_t tid, uint64_t until_us)
 {
-	out(scene, us, tid, TAILOR_TASK_UNINTERRUPTIBLE, IDLE)->extra = TAILOR_SWITCH(TAILOR_TASK_UNINTERRUPTIBLE, PREAD);
+	sleeps_in(scene, us, tid, TAILOR_TASK_UNINTERRUPTIBLE, CALL_PREAD + 1);
 	wakes(scene, until_us, tid, IDLE, until_us);
 }
 
@@ -32,6 +29,24 @@ static void busy_worker_serves(struct scene *scene)
 	in(scene, 900, WORKER, IDLE);
 	wakes(scene, 1900, LOOP, WORKER, 1910);
 	sleeps(scene, 1905, WORKER);
+}
+
+/* The loop reads and goes back to its wait; the worker, on a CPU since 900, is who answers. */
+static void scene_open_taken_over(struct scene *scene)
+{
+	scene_open(scene, 4000);
+	proxy_story(scene, 4000, WORKER);
+	arrival(scene, LOOP);
+	polls(scene, 1050, LOOP);
+	in(scene, 900, WORKER, IDLE);
+}
+
+/* The loop, which has not slept since 900, comes to the request after something of its own. */
+static void scene_open_at_busy_loop(struct scene *scene)
+{
+	scene_open(scene, 4000);
+	proxy_story(scene, 4000, LOOP);
+	in(scene, 900, LOOP, IDLE);
 }
 
 static void who_ended_the_receivers_wait_for_whatever_comes_was_at_the_request(void **state)
@@ -96,11 +111,7 @@ static void who_works_while_nobody_elses_request_is_there_works_for_this_one(voi
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 4000);
-	proxy_story(&scene, 4000, WORKER);
-	arrival(&scene, LOOP);
-	polls(&scene, 1050, LOOP);
-	in(&scene, 900, WORKER, IDLE);
+	scene_open_taken_over(&scene);
 	other_is_there(&scene, 800, 1300);
 	departure(&scene, 4000, WORKER);
 	explain(&scene);
@@ -114,11 +125,7 @@ static void who_wrote_for_another_is_not_said_to_be_at_this_one_for_a_while_howe
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 4000);
-	proxy_story(&scene, 4000, WORKER);
-	arrival(&scene, LOOP);
-	polls(&scene, 1050, LOOP);
-	in(&scene, 900, WORKER, IDLE);
+	scene_open_taken_over(&scene);
 	other_is_there(&scene, 800, 850);
 	socket_event(&scene, 950, TAILOR_EVENT_SYSCALL_WRITE, WORKER, 0, 1, 100, OTHER)->extra = TAILOR_PORTS(8080, PORT + 1);
 	departure(&scene, 4000, WORKER);
@@ -133,11 +140,7 @@ static void who_was_at_nobodys_request_when_this_one_came_is_not_proved_to_have_
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 4000);
-	proxy_story(&scene, 4000, WORKER);
-	arrival(&scene, LOOP);
-	polls(&scene, 1050, LOOP);
-	in(&scene, 900, WORKER, IDLE);
+	scene_open_taken_over(&scene);
 	departure(&scene, 4000, WORKER);
 	explain(&scene);
 	assert_int_equal(scene.timeline.join, TAILOR_JOIN_INFERRED);
@@ -150,9 +153,7 @@ static void a_disk_wait_of_a_thread_that_was_at_work_when_the_request_came_is_th
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 4000);
-	proxy_story(&scene, 4000, LOOP);
-	in(&scene, 900, LOOP, IDLE);
+	scene_open_at_busy_loop(&scene);
 	waits_for_the_disk(&scene, 1100, LOOP, 2900);
 	receives(&scene, 3000, LOOP, REQUEST);
 	scene_add(&scene, 3200, TAILOR_EVENT_CLASS_LOAD, LOOP);
@@ -170,10 +171,8 @@ static void a_lock_between_work_and_disk_makes_no_thread_idle(void **state)
 	struct scene scene;
 
 	(void)state;
-	scene_open(&scene, 4000);
-	proxy_story(&scene, 4000, LOOP);
-	in(&scene, 900, LOOP, IDLE);
-	out(&scene, 1050, LOOP, TAILOR_TASK_SLEEPING, IDLE)->extra = TAILOR_SWITCH(TAILOR_TASK_SLEEPING, 202 + 1);
+	scene_open_at_busy_loop(&scene);
+	sleeps_in(&scene, 1050, LOOP, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
 	wakes(&scene, 1060, LOOP, HOLDER, 1060);
 	waits_for_the_disk(&scene, 1100, LOOP, 2900);
 	receives(&scene, 3000, LOOP, REQUEST);

@@ -298,6 +298,20 @@ static void a_write_before_the_request_was_received_is_not_its_response(void **s
 	scene_close(&scene);
 }
 
+static void tcp_says_why_it_kept_the_response(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 41200);
+	socket_event(&scene, 1120, TAILOR_EVENT_SYSCALL_WRITE, LOOP, 0, 9120, 4000, REQUEST)->arg[2] = TAILOR_UNSENT(TAILOR_UNSENT_CORK, 4000);
+	transmits(&scene, 41175, 9120, 4000);
+	explain(&scene);
+	assert_detail(&scene, TAILOR_CAUSE_RESPONSE_BUFFERED, "4000 bytes, held back by TCP_CORK or MSG_MORE");
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_RESPONSE_BUFFERED);
+	scene_close(&scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -315,6 +329,7 @@ int main(void)
 		cmocka_unit_test(a_wait_for_a_place_at_the_server_is_neither_its_nor_the_proxys_work),
 		cmocka_unit_test(a_request_that_the_proxy_answers_itself_is_the_proxys),
 		cmocka_unit_test(a_write_before_the_request_was_received_is_not_its_response),
+		cmocka_unit_test(tcp_says_why_it_kept_the_response),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -162,6 +162,80 @@ static void a_refused_connection_is_a_failover_wait_that_says_so(void **state)
 	scene_close(&scene);
 }
 
+/* Begins at from, all have stopped at stopped, goes on at to. */
+static void safepoint(struct scene *scene, uint64_t from, uint64_t stopped, uint64_t to, const char *operation)
+{
+	scene_add(scene, from, TAILOR_EVENT_SAFEPOINT_BEGIN, VM_THREAD);
+	with_text(scene_add(scene, stopped, TAILOR_EVENT_VM_OPERATION_BEGIN, VM_THREAD), operation);
+	scene_add(scene, to - 1, TAILOR_EVENT_VM_OPERATION_END, VM_THREAD);
+	scene_add(scene, to, TAILOR_EVENT_SAFEPOINT_END, VM_THREAD);
+}
+
+static void the_time_to_safepoint_and_the_operation_are_told_apart(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 50000);
+	safepoint(&scene, 2000, 30000, 40000, "PrintThreads");
+	sleeps(&scene, 2010, LOOP);
+	wakes(&scene, 39999, LOOP, VM_THREAD, 40005);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 30000 - 2010);
+	assert_detail(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, "until the other threads had stopped, too, for PrintThreads");
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 39999 - 30000);
+	assert_detail(&scene, TAILOR_CAUSE_SAFEPOINT, "PrintThreads, a thread dump");
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_TIME_TO_SAFEPOINT);
+	scene_close(&scene);
+
+	/* The collector's part of a safepoint stays the collector's. */
+	scene_open_at_loop(&scene, 50000);
+	safepoint(&scene, 2000, 2100, 40000, "G1CollectForAllocation");
+	collects(&scene, SERVER, 2110, 39000, "G1 Young Generation\tG1 Evacuation Pause");
+	sleeps(&scene, 2010, LOOP);
+	wakes(&scene, 39999, LOOP, VM_THREAD, 40005);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 90);
+	assert_took(&scene, TAILOR_CAUSE_GC, 39000 - 2110);
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, 10 + 999);
+	scene_close(&scene);
+
+	/* Without an agent the operation's name says that it collected. */
+	scene_open_at_loop(&scene, 50000);
+	scene.window.missing = TAILOR_MISSING_AGENT;
+	safepoint(&scene, 2000, 2100, 40000, "G1CollectForAllocation");
+	sleeps(&scene, 2010, LOOP);
+	wakes(&scene, 39999, LOOP, VM_THREAD, 40005);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_GC, 39999 - 2100);
+	assert_detail(&scene, TAILOR_CAUSE_GC, "G1CollectForAllocation");
+	scene_close(&scene);
+}
+
+static void the_jvms_own_count_tells_the_time_to_safepoint_without_probes(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 50000);
+	sleeps(&scene, 1500, LOOP);
+	collects(&scene, SERVER, 10000, 44000, "Copy\tAllocation Failure");
+	for (size_t i = 0; i < scene.window.event_count; i++) {
+		if (scene.events[i].event.kind == TAILOR_EVENT_GC_START)
+			scene.events[i].event.arg[1] = US(3000);
+	}
+	wakes(&scene, 44390, LOOP, VM_THREAD, 44400);
+	departure(&scene, 50000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_TIME_TO_SAFEPOINT, 3000);
+	assert_took(&scene, TAILOR_CAUSE_SAFEPOINT, (7000 - 1500) + 390);
+	assert_took(&scene, TAILOR_CAUSE_GC, 34000);
+	scene_close(&scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -173,6 +247,8 @@ int main(void)
 		cmocka_unit_test(a_collection_that_has_not_ended_is_said_to_go_on),
 		cmocka_unit_test(a_moved_request_shows_what_was_lost_on_the_paused_server),
 		cmocka_unit_test(a_refused_connection_is_a_failover_wait_that_says_so),
+		cmocka_unit_test(the_time_to_safepoint_and_the_operation_are_told_apart),
+		cmocka_unit_test(the_jvms_own_count_tells_the_time_to_safepoint_without_probes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -35,6 +35,15 @@
 #define STRANGER 900
 #define IDLE 0
 
+/* System calls of x86-64. */
+#define CALL_READ 0
+#define CALL_POLL 7
+#define CALL_PREAD 17
+#define CALL_NANOSLEEP 35
+#define CALL_SENDTO 44
+#define CALL_FUTEX 202
+#define CALL_EPOLL 232
+
 struct scene {
 	struct tailor_window window;
 	struct tailor_window_event events[512];
@@ -76,6 +85,11 @@ static inline void scene_comm(struct tailor_event *event, uint32_t tid)
 	event->arg[0] = TAILOR_TASK(scene_pid(tid), tid);
 }
 
+static inline void with_text(struct tailor_event *event, const char *text)
+{
+	((struct tailor_window_event *)(void *)event)->text = text;
+}
+
 static inline struct tailor_event *wake(struct scene *scene, uint64_t us, uint32_t tid, uint32_t waker)
 {
 	struct tailor_event *event = scene_add(scene, us, TAILOR_EVENT_WAKEUP, tid);
@@ -105,6 +119,12 @@ static inline struct tailor_event *out(struct scene *scene, uint64_t us, uint32_
 static inline void sleeps(struct scene *scene, uint64_t us, uint32_t tid)
 {
 	out(scene, us, tid, TAILOR_TASK_SLEEPING, IDLE);
+}
+
+/* call: the number of the system call and one, or TAILOR_CALL_NONE. */
+static inline void sleeps_in(struct scene *scene, uint64_t us, uint32_t tid, enum tailor_task_state state, unsigned int call)
+{
+	out(scene, us, tid, state, IDLE)->extra = TAILOR_SWITCH(state, call);
 }
 
 /* Woken, and at once on a CPU that had been idle. */
@@ -159,7 +179,7 @@ static inline void collects(struct scene *scene, uint32_t pid, uint64_t from_us,
 	event = scene_add(scene, to_us, TAILOR_EVENT_GC_FINISH, pid + 10);
 	event->arg[0] = 7;
 	event->arg[1] = US(from_us);
-	((struct tailor_window_event *)(void *)event)->text = text;
+	with_text(event, text);
 }
 
 /* A request of server a: from 1000 to the given end, sent at 1010, answered at the proxy 10 us before the end. */

@@ -20,7 +20,7 @@ BUILD = SOURCE.parent.parent / "build" / "vm"
 TAILOR = Path(os.environ["TAILOR"])
 MEMORY_MIB = 1024
 # Where KVM does not work (nested, hardened) the machine hangs before its first word.
-KVM_START_S, START_S, RUN_S = 10, 60, 420
+KVM_START_S, START_S, RUN_S = 5, 60, 420
 SKIPPED = 77
 
 

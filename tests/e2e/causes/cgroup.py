@@ -1,11 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Limits of CPU and disk for one process, by cgroups of version 1 or 2."""
+import contextlib
 import os
 from pathlib import Path
 
 from harness import need
 
 ROOT = Path("/sys/fs/cgroup")
+NAME = "tailor-causes"
+
+
+def remove_leftovers():
+    """Groups of runs that were killed, and whose processes are gone."""
+    for path in [*ROOT.glob(f"{NAME}-*"), *ROOT.glob(f"*/{NAME}-*")]:
+        pid = path.name.split("-")[2]
+        if not Path(f"/proc/{pid}").exists():
+            with contextlib.suppress(OSError):  # a victim lives on, or somebody else has just removed it
+                path.rmdir()
 
 
 class Cgroup:
@@ -14,7 +25,7 @@ class Cgroup:
     def __init__(self, controller):
         self.version = 1 if (ROOT / controller / "cgroup.procs").exists() else 2
         self.parent = ROOT / controller if self.version == 1 else ROOT
-        self.path = self.parent / f"tailor-causes-{os.getpid()}-{controller}"
+        self.path = self.parent / f"{NAME}-{os.getpid()}-{controller}"
         if self.version == 2:
             name = "io" if controller == "blkio" else controller
             need(name in (ROOT / "cgroup.controllers").read_text().split(), f"there is no cgroup controller {name}")
@@ -35,7 +46,8 @@ class Cgroup:
         (self.path / "cpu.cfs_quota_us").write_text(str(quota_us or -1))
 
     def limit_reads(self, device, bytes_per_s):
-        """device: MAJOR:MINOR of a whole disk. 0: no limit."""
+        """device: a whole disk, as st_dev. 0 bytes: no limit."""
+        device = f"{os.major(device)}:{os.minor(device)}"
         if self.version == 2:
             (self.path / "io.max").write_text(f"{device} rbps={bytes_per_s or 'max'}")
         else:
@@ -50,13 +62,3 @@ class Cgroup:
         self.members = []
         if self.path.exists():
             self.path.rmdir()
-
-
-def disk_of(path):
-    """MAJOR:MINOR of the whole disk that a file is on, or None: its file system has no disk, or a layer in between."""
-    device = os.stat(path).st_dev
-    here = Path(f"/sys/dev/block/{os.major(device)}:{os.minor(device)}")
-    if not here.exists():
-        return None
-    real = here.resolve()
-    return (real.parent if (real / "partition").exists() else real).joinpath("dev").read_text().strip()

@@ -4,18 +4,18 @@
 A watcher has a real-time priority above all that is planted, and sleeps for short times: who then wakes up late on a CPU that nobody
 may hold from it saw that CPU, or the whole machine, stop.
 """
-import ctypes
 import mmap
 import os
 import signal
 import struct
 import time
 
+from harness import LIBC, PR_SET_PDEATHSIG
+
 SLEEP_NS = 3_000_000
 LATE_NS = 4_000_000
 PRIORITY = 80
 ROOM = 4096
-PR_SET_PDEATHSIG = 1
 
 
 class Freezes:
@@ -26,7 +26,7 @@ class Freezes:
             child = os.fork()
             if child == 0:
                 try:
-                    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+                    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
                     os.setsid()
                     os.sched_setaffinity(0, {cpu})
                     os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))

@@ -7,26 +7,9 @@ import threading
 
 from harness import need
 
-from .cgroup import Cgroup, disk_of
-from .plant import Plant, Planting
+from .cgroup import Cgroup
+from .plant import Alone, Planting
 from .stage import CLASSES, DISK_BYTES
-
-
-class Alone(Plant):
-    """A cause that the request itself brings about."""
-    target = ""
-    rehearsed = True
-
-    def prepare(self, stage):
-        """Before each planting; returns the target."""
-        return self.target
-
-    def plant(self, stage):
-        target = self.prepare(stage)
-        request = stage.send(target)
-        stage.run(10)
-        stage.traffic.finish()
-        return Planting([request])
 
 
 class OnCpu(Alone):
@@ -43,7 +26,7 @@ class Sleep(Alone):
     target = "/sleep?ms=30"
 
 
-class Lock(Plant):
+class Lock(Alone):
     name = "lock"
     accepted = ("blocked-lock",)
     why = "another thread holds the monitor, by turns computing and sleeping; it is the lock that the request waits for"
@@ -52,26 +35,20 @@ class Lock(Plant):
         # HotSpot looks every now and then, after 1 ms, 8 ms more and so on, whether it has missed that a monitor is free.
         self.how = itertools.cycle(["35 working", "18 sleeping", "18 working", "35 sleeping"])
 
-    def plant(self, stage):
+    def prepare(self, stage):
         stage.tell(f"hold {next(self.how)}")
-        request = stage.send("/lock")
-        stage.run(10)
-        stage.traffic.finish()
-        return Planting([request])
+        return "/lock"
 
 
-class Queue(Plant):
+class Queue(Alone):
     name = "queue"
     accepted = ("server-queue",)
     why = "the server has one worker, and it computes 35 ms for another request that came before"
 
-    def plant(self, stage):
+    def prepare(self, stage):
         stage.send("/pool?us=35000")
         stage.run(3)
-        request = stage.send("/pool?us=300")
-        stage.run(10)
-        stage.traffic.finish()
-        return Planting([request])
+        return "/pool?us=300"
 
 
 class Backend(Alone):
@@ -129,19 +106,28 @@ class CollectionBeside(Backend):
 
 
 class SlowDisk(Alone):
-    """The victim may read only so many bytes a second from the disk that its files are on; what it reads is not in memory."""
+    """
+    The victim may read only so many bytes a second from the disk that only the planted files are on; what it reads is not in memory.
+    An {offset} in the target is another one each time.
+    """
     bytes_per_s = 0
     file = "disk"
     step = 2 << 20
+    # What a disk that was idle lets pass at once is not slow.
+    least_ms = 40
+    most_ms = 1000  # a request reads no more than a quarter of a second's bytes
 
     def set_up(self, stage):
+        need(not stage.files.no_disk, stage.files.no_disk)
         self.path = getattr(stage.files, self.file)
-        device = disk_of(self.path)
-        need(device, f"{self.path} is on no disk whose speed can be limited")
         self.group = Cgroup("blkio")
         self.group.add(stage.victim.pid)
-        self.group.limit_reads(device, self.bytes_per_s)
+        self.group.limit_reads(os.stat(self.path).st_dev, self.bytes_per_s)
         self.offsets = itertools.cycle(range(0, DISK_BYTES, self.step))
+
+    def prepare(self, stage):
+        self.forget()
+        return self.target.format(offset=next(self.offsets))
 
     def forget(self):
         """Drops the file's pages, but those that somebody maps."""
@@ -158,10 +144,7 @@ class Disk(SlowDisk):
     accepted = ("blocked-io",)
     why = "pread of a file that is not in memory, from a disk of 4 MiB/s"
     bytes_per_s = 4 << 20
-
-    def prepare(self, stage):
-        self.forget()
-        return f"/disk?offset={next(self.offsets)}&bytes={512 << 10}"
+    target = f"/disk?offset={{offset}}&bytes={512 << 10}"
 
 
 class MajorFault(SlowDisk):
@@ -169,10 +152,7 @@ class MajorFault(SlowDisk):
     accepted = ("page-fault-major",)
     why = "the thread touches a mapping of a file that is not in memory, on a disk of 2 MiB/s"
     bytes_per_s = 2 << 20
-
-    def prepare(self, stage):
-        self.forget()
-        return f"/map?offset={next(self.offsets)}&bytes={256 << 10}"
+    target = f"/map?offset={{offset}}&bytes={256 << 10}"
 
 
 class MinorFault(Alone):
@@ -189,17 +169,19 @@ class Classes(Alone):
     why = f"{CLASSES} classes of 800 methods, from a jar that is in memory: hardly anything but parsing, defining and linking them"
     target = f"/classes?count={CLASSES}"
 
+    def prepare(self, stage):
+        # They need new memory. Where the machine's host has yet to find some, faults take longer than the classes; what was just given back it has.
+        stage.tell("touch 48")
+        return self.target
+
 
 class SlowJar(SlowDisk):
     name = "class-loading-slow-jar"
     accepted = ("class-loading", "blocked-io")
-    why = "classes from a jar that is not in memory, on a disk of 8 MiB/s: it is the disk that the class loader waits for; both say so"
-    bytes_per_s = 8 << 20
+    why = "classes from a jar that is not in memory, on a disk of 4 MiB/s: it is the disk that the class loader waits for; both say so"
+    bytes_per_s = 4 << 20
     file = "jar"
-
-    def prepare(self, stage):
-        self.forget()
-        return "/classes?count=8"
+    target = "/classes?count=8"
 
 
 PLANTS = [OnCpu, Sleep, Lock, Queue, Backend, CollectionBeside, Disk, MajorFault, MinorFault, Classes, SlowJar]

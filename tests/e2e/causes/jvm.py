@@ -9,21 +9,20 @@ from pathlib import Path
 
 from harness import check
 
-from .plant import Plant, Planting
+from .plant import Alone, Plant, Planting
 from .traffic import now_ns
 
 
-class Young(Plant):
+class Young(Alone):
     accepted = ("gc",)
     why = "the request's allocation fills eden, in which 40 MiB of small objects are alive"
 
-    def plant(self, stage):
+    def prepare(self, stage):
         stage.tell("fill 40")
-        since_ns = now_ns()
-        request = stage.send("/allocate")
-        stage.run(10)
-        stage.traffic.finish()
-        return Planting([request], stage.victim.collections(since_ns))
+        return "/allocate"
+
+    def intervals(self, stage, since_ns):
+        return stage.victim.collections(since_ns)
 
     def tear_down(self, stage):
         stage.tell("collect")
@@ -50,22 +49,18 @@ class Full(Plant):
         stage.tell("collect")
 
 
-class TimeToSafepoint(Plant):
+class TimeToSafepoint(Alone):
     name = "time-to-safepoint"
     accepted = ("time-to-safepoint",)
     needs = ("safepoints",)
-    rehearsed = True
+    target = "/copy?us=8000"
     why = "a safepoint is asked for while another thread is in the middle of one long array copy, during which it cannot stop"
 
     def set_up(self, stage):
         stage.tell("arrays 320")
 
-    def plant(self, stage):
-        since_ns = now_ns()
-        request = stage.send("/copy?us=8000")
-        stage.run(10)
-        stage.traffic.finish()
-        return Planting([request], [stop[:2] for stop in stage.victim.safepoints(since_ns)])
+    def intervals(self, stage, since_ns):
+        return [stop[:2] for stop in stage.victim.safepoints(since_ns)]
 
     def tear_down(self, stage):
         stage.tell("arrays 0")

@@ -5,24 +5,19 @@ from pathlib import Path
 
 from harness import need
 
-from .plant import Plant, Planting
+from .plant import Alone, Plant, Planting
 from .stage import run_quietly
 from .traffic import Connection, now_ns
 
 LOSE = Path(__file__).parent / "drop.bpf.c"
 
 
-class Nagle(Plant):
+class Nagle(Alone):
     name = "nagle"
+    target = "/nagle"
     accepted = ("response-buffered",)
     why = "head and body in two writes without TCP_NODELAY: the body waits until the proxy's kernel acknowledges the head, 40 ms later"
     least_ms = 30
-
-    def plant(self, stage):
-        request = stage.send("/nagle")
-        stage.run(10)
-        stage.traffic.finish()
-        return Planting([request])
 
 
 class Retransmission(Plant):
@@ -59,32 +54,31 @@ class SlowClient(Plant):
     takes_cpu = True  # server, proxy and client hand on megabytes
     accepted = ("slow-client",)
     why = "the client does not read for 50 ms, and the response does not fit into what the sockets hold"
+    response_kib = 16 << 10
+    receive_buffer = 64 << 10
 
-    def plant(self, stage):
-        connection = Connection(stage.proxy.port, 64 << 10)
-        request = stage.send(f"/big?kib={16 << 10}", connection)
+    def begin_to_read(self, stage, connection):
         stage.traffic.pause_reading(connection, now_ns() + 50_000_000)
         stage.run(50)
-        stage.traffic.finish()
-        connection.close()
-        return Planting([request])
-
-
-class SmallWindow(Plant):
-    name = "small-window"
-    covered = False
-    takes_cpu = True  # as above
-    accepted = ("slow-client",)
-    why = "the client's window holds 16 KiB, and it takes 1 ms until it opens again, as on a network: hundreds of steps, and little work in each"
 
     def plant(self, stage):
-        connection = Connection(stage.proxy.port, 8 << 10)
-        connection.pace_ns = 1_000_000
-        request = stage.send(f"/big?kib={12 << 10}", connection)
-        stage.run(10)
+        connection = Connection(stage.proxy.port, self.receive_buffer)
+        request = stage.send(f"/big?kib={self.response_kib}", connection)
+        self.begin_to_read(stage, connection)
         stage.traffic.finish()
         connection.close()
         return Planting([request])
+
+
+class SmallWindow(SlowClient):
+    name = "small-window"
+    why = "the client's window holds 16 KiB, and it takes 1 ms until it opens again, as on a network: hundreds of steps, and little work in each"
+    response_kib = 12 << 10
+    receive_buffer = 8 << 10
+
+    def begin_to_read(self, stage, connection):
+        connection.pace_ns = 1_000_000
+        stage.run(10)
 
 
 PLANTS = [Nagle, Retransmission, SlowClient, SmallWindow]

@@ -6,20 +6,23 @@ from .stage import Hog, pin, stopped
 from .traffic import now_ns
 
 
-class ServerHog(Plant):
-    """Somebody of higher priority on the only CPU that the server may use."""
+class Hogged(Plant):
+    """Somebody of higher priority on the only CPU that the server may use, or on the proxy's."""
     takes_cpu = True
+
+    def cpu(self, stage):
+        return stage.server_cpu
 
     def set_up(self, stage):
         pin(stage.victim.pid, {stage.server_cpu})
-        self.hog = Hog(stage.server_cpu)
+        self.hog = Hog(self.cpu(stage))
 
     def tear_down(self, stage):
         self.hog.close()
         pin(stage.victim.pid, stage.cpus)
 
 
-class RunQueue(ServerHog):
+class RunQueue(Hogged):
     name = "hog-run-queue"
     accepted = ("run-queue",)
     why = "the hog has the server's CPU when the request comes: the woken thread waits for it"
@@ -35,7 +38,7 @@ class RunQueue(ServerHog):
         return Planting([request], [(begin_ns, end_ns)])
 
 
-class Preempted(ServerHog):
+class Preempted(Hogged):
     name = "hog-preemption"
     accepted = ("preempted",)
     why = "the hog takes the CPU from the thread that computes for the request"
@@ -52,16 +55,14 @@ class Preempted(ServerHog):
         return Planting([request], [(begin_ns, end_ns)])
 
 
-class ProxyHog(Plant):
+class ProxyHog(Hogged):
     name = "proxy-no-cpu"
-    takes_cpu = True
     accepted = ("proxy-run-queue",)
     needs = ("what came while the proxy was held up",)
     why = "the hog has the only CPU that the proxy may use, while a request is at the server and when another one comes"
 
-    def set_up(self, stage):
-        self.hog = Hog(stage.proxy_cpu)
-        pin(stage.victim.pid, {stage.server_cpu})
+    def cpu(self, stage):
+        return stage.proxy_cpu
 
     def plant(self, stage):
         first = stage.send("/spin?us=5000")
@@ -74,10 +75,6 @@ class ProxyHog(Plant):
         stage.run(40)
         stage.traffic.finish()
         return Planting([first, second], [(begin_ns, end_ns)])
-
-    def tear_down(self, stage):
-        self.hog.close()
-        pin(stage.victim.pid, stage.cpus)
 
 
 class ProxyStopped(Plant):

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a plant is."""
+from .traffic import now_ns
 
 
 class Plant:
@@ -24,6 +25,8 @@ class Plant:
     all_hit = True
     # A request that it hit took at least this, as the client saw it; one that took less was not hit.
     least_ms = 12
+    # One that took more waited for something that nobody planted: the plant is wrong.
+    most_ms = float("inf")
 
     def set_up(self, stage):
         """Once before its plantings."""
@@ -52,3 +55,25 @@ class Planting:
             return [request for request in self.requests if request.ns() >= least_ms * 1e6]
         return [request for request in since if request.ns() >= least_ms * 1e6
                 and sum(request.overlap_ns(*interval) for interval in self.intervals) >= 0.6 * request.ns()]
+
+
+class Alone(Plant):
+    """One request; what it suffers it brings about itself, or is prepared before it is sent."""
+    target = ""
+    rehearsed = True
+
+    def prepare(self, stage):
+        """Before each planting; returns the target."""
+        return self.target
+
+    def intervals(self, stage, since_ns):
+        """As in Planting, of this one."""
+        return None
+
+    def plant(self, stage):
+        target = self.prepare(stage)
+        since_ns = now_ns()
+        request = stage.send(target)
+        stage.run(10)
+        stage.traffic.finish()
+        return Planting([request], self.intervals(stage, since_ns))

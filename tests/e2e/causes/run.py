@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Plants each cause as often as wanted, and judges."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ import harness
 from harness import Skip, check, need
 
 from . import in_server, jvm, judge, network, outside
+from .cgroup import remove_leftovers
 from .freezes import Freezes
 from .stage import Files, Stage, note
 
@@ -19,14 +21,14 @@ FROZEN = 0.1
 DISTURBED = 0.35
 
 
-def in_a_network_of_its_own():
-    """Starts this program again in a network namespace: what is planted there hits nobody else."""
-    need(os.geteuid() == 0, "kernel events, real-time priorities and network namespaces need root")
+def in_namespaces_of_its_own():
+    """Starts this program again with a network and mounts that nobody else has: what is planted there hits nobody else."""
+    need(os.geteuid() == 0, "kernel events, real-time priorities and namespaces need root")
     if os.environ.get(ALONE):
         subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
         return
     os.environ[ALONE] = "1"
-    os.execvp("unshare", ["unshare", "--net", sys.executable, *sys.argv])
+    os.execvp("unshare", ["unshare", "--net", "--mount", sys.executable, *sys.argv])
 
 
 def spoiled(hit, freezes):
@@ -64,6 +66,8 @@ def plant_often(stage, plant, times, freezes):
                     note(f"missed {plant.name}: " + ", ".join(f"{r.target} {r.ns() / 1e6:.1f} ms" for r in planting.requests)
                          + f"; {[(b - planting.requests[0].sent_ns, e - planting.requests[0].sent_ns) for b, e in planting.intervals or []]}")
             else:
+                longest = max(hit, key=lambda request: request.ns())
+                check(longest.ns() <= plant.most_ms * 1e6, f"{plant.name}: {longest.target} took {longest.ns() / 1e6:.0f} ms, more than was planted")
                 counts["planted_times"] += 1
                 found += [(plant, request) for request in hit]
     finally:
@@ -77,11 +81,11 @@ class Trial:
     def __init__(self, scene, names=None):
         harness.need_root()
         need(len(os.sched_getaffinity(0)) >= 2, "planting needs two CPUs")
+        remove_leftovers()
         self.scene = scene
         self.plants = [plant() for plant in PLANTS if not names or plant.name in names]
         unknown = set(names or []) - {plant.name for plant in self.plants}
         check(not unknown, f"no plant is called {', '.join(unknown)}; there are {', '.join(plant.name for plant in PLANTS)}")
-        self.files = Files(scene.directory)
         self.rounds = 0
         self.counts, self.timelines, self.verdicts = {}, [], []
         self.frozen = {}
@@ -90,16 +94,15 @@ class Trial:
         """Plants each so often, all of them or those given, which were planted before."""
         plants = plants or self.plants
         self.rounds += 1
-        freezes = Freezes(sorted(os.sched_getaffinity(0)))
-        try:
+        with contextlib.ExitStack() as until:
+            files = Files(self.scene.directory, until)
+            freezes = until.enter_context(contextlib.closing(Freezes(sorted(os.sched_getaffinity(0)))))
             for session in dict.fromkeys(plant.session for plant in plants):
-                self._play(session, [plant for plant in plants if plant.session == session], times, freezes, seed)
-        finally:
-            freezes.close()
+                self._play(session, [plant for plant in plants if plant.session == session], times, files, freezes, seed)
         need(self.plants, "none of the causes can be planted and told here")
 
-    def _play(self, session, plants, times, freezes, seed):
-        stage = Stage(self.scene, session, f"{session}-{self.rounds}", self.files, seed)
+    def _play(self, session, plants, times, files, freezes, seed):
+        stage = Stage(self.scene, session, f"{session}-{self.rounds}", files, seed)
         found = []
         stage.act()
         try:

@@ -12,14 +12,17 @@ import zipfile
 from pathlib import Path
 
 import harness
-from harness import check, need
+from harness import Skip, check, need
 
+from .disk import own_disk
 from .freezes import become_real_time
 from .traffic import Traffic, now_ns
 
 JAVA = Path(__file__).parent / "java"
 DISK_BYTES = 128 << 20
 CLASSES = 40
+# For the jar and what the file system needs.
+JAR_ROOM = 32 << 20
 # Before whatever else runs here: nobody but the plants is to take its CPU.
 NICE = -19
 HOG_PRIORITY = 10
@@ -41,12 +44,18 @@ def run_quietly(*command):
 
 
 class Files:
-    """What the victims need: their classes, a file on a disk, a jar of many classes."""
+    """What the victims need: their classes, a file on a disk, a jar of many classes. no_disk: why these two are on no disk of their own."""
 
-    def __init__(self, directory):
+    def __init__(self, directory, until):
+        """until: an ExitStack; as long as it is open, they are there."""
+        self.no_disk = None
+        try:
+            slow = until.enter_context(own_disk(directory, DISK_BYTES + JAR_ROOM >> 20))
+        except Skip as reason:
+            self.no_disk, slow = str(reason), directory
         self.classes = directory / "victim"
-        self.disk = directory / "disk"
-        self.jar = directory / "planted.jar"
+        self.disk = slow / "disk"
+        self.jar = slow / "planted.jar"
         need(Path("/usr/bin/javac").exists() or os.environ.get("JAVA_HOME"), "there is no javac")
         javac = Path(os.environ["JAVA_HOME"], "bin/javac") if os.environ.get("JAVA_HOME") else "javac"
         run_quietly(javac, "-nowarn", "-XDignore.symbol.file", "-d", self.classes, *sorted(JAVA.glob("*.java")))

@@ -34,6 +34,8 @@ final class Plants {
 	private final ByteBuffer read = ByteBuffer.allocateDirect(2 << 20);
 	private final SynchronousQueue<Runnable> copier = new SynchronousQueue<>();
 	private final ExecutorService pool = Executors.newSingleThreadExecutor(work -> new Thread(work, "worker"));
+	/** One that stays: how long it waited for a CPU is asked for afterwards. */
+	private final ExecutorService holder = Executors.newSingleThreadExecutor(work -> new Thread(work, "holder"));
 	private final List<Thread> sleepers = new ArrayList<>();
 	private byte[] from, to;
 	private Object live;
@@ -99,6 +101,7 @@ final class Plants {
 			for (int i = 0; i < Integer.parseInt(words[2]); i++)
 				Victim.start("spinner", () -> spin(1000 * Long.parseLong(words[1])));
 			break;
+		case "touch": touchMemory(Long.parseLong(words[1]) << 20); break;
 		case "threads": setSleepers(Integer.parseInt(words[1]), Integer.parseInt(words[2])); break;
 		default: throw new IllegalArgumentException(words[0]);
 		}
@@ -128,7 +131,7 @@ final class Plants {
 	private void holdLock(long ms, boolean working) throws InterruptedException {
 		CountDownLatch held = new CountDownLatch(1);
 
-		Victim.start("holder", () -> {
+		holder.execute(() -> {
 			synchronized (lock) {
 				held.countDown();
 				if (working) {
