@@ -189,6 +189,7 @@ static void *run(void *unused)
 
 	(void)unused;
 	while (!__atomic_load_n(&notify.gone, __ATOMIC_ACQUIRE)) {
+		const int offered = __atomic_load_n(&notify.offered, __ATOMIC_ACQUIRE);
 		uint64_t now_ns = clock_ns();
 		struct pollfd proxy;
 
@@ -197,7 +198,7 @@ static void *run(void *unused)
 		gc_beat();
 		if (fd >= 0)
 			java_thread_beat();
-		if (fd < 0 && now_ns >= connect_at_ns && __atomic_load_n(&notify.offered, __ATOMIC_ACQUIRE)) {
+		if (fd < 0 && now_ns >= connect_at_ns && offered) {
 			connect_at_ns = now_ns + TAILOR_JVM_RECONNECT_MS * NS_PER_MS;
 			fd = connect_to_proxy();
 			if (fd < 0 && worth_saying(fd) && !said) {
@@ -209,8 +210,8 @@ static void *run(void *unused)
 			}
 		}
 		proxy = (struct pollfd){.fd = fd, .events = POLLIN | POLLRDHUP}; /* a negative fd is skipped */
-		/* Without a proxy nobody looks at the heartbeat. */
-		if (poll(&proxy, 1, fd < 0 && connect_at_ns ? TAILOR_JVM_RECONNECT_MS : TAILOR_JVM_HEARTBEAT_MS) < 0)
+		/* Without a proxy nobody looks at the heartbeat; one may be waiting while the rest of the agent still starts. */
+		if (poll(&proxy, 1, fd >= 0 ? TAILOR_JVM_HEARTBEAT_MS : offered ? TAILOR_JVM_RECONNECT_MS : 1) < 0)
 			clock_nanosleep(CLOCK_MONOTONIC, 0,
 			                &(struct timespec){.tv_nsec = TAILOR_JVM_HEARTBEAT_MS * 1000000}, NULL);
 		/* The connection is silent in both directions: what there is to read is its end, or not our proxy. */

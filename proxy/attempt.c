@@ -153,7 +153,8 @@ static bool retry(struct worker *worker, struct client *client, unsigned int ser
 		next = server_choose(worker);
 	if (next < 0)
 		return false;
-	if (reason == TAILOR_FAILOVER_CLOSED)
+	/* A new connection to the same server makes no good yet: if it dies, too, the other one is left. */
+	if (reason == TAILOR_FAILOVER_CLOSED && (unsigned int)next != server)
 		exchange->retried = true;
 	return attempt_place(worker, client, (unsigned int)next, reason, stale) == 0;
 }

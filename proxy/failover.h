@@ -42,7 +42,7 @@ struct failover_case {
 	bool request_complete; /* the whole request has been read from the client */
 	bool request_kept;     /* no byte of it has left the replay buffer */
 	bool response_begun;   /* a complete response head was chosen */
-	bool retried;          /* a dead connection was made good once already */
+	bool retried;          /* a dead connection was made good at another server already */
 	unsigned int attempts; /* begun so far */
 	unsigned int attempts_max;
 };

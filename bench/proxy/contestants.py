@@ -70,8 +70,8 @@ def files_max():
     return resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 
 
-def configuration(directory, template, values):
-    text = (HERE / f"{template}.in").read_text()
+def configuration(directory, template, values, templates=HERE):
+    text = (Path(templates) / f"{template}.in").read_text()
     for name, value in values.items():
         text = text.replace(f"@{name}@", str(value))
     path = Path(directory) / template

@@ -155,7 +155,7 @@ class Process:
 class Server(Process):
     """examples/search-server. wait_ready() first; then .port and .address are known."""
 
-    def __init__(self, scene, name, options=(), jvm=QUIET, agent_socket=None, java=None, port=0, warm=3, user=None):
+    def __init__(self, scene, name, options=(), jvm=QUIET, agent_socket=None, agent_options="", java=None, port=0, warm=3, user=None):
         self.gc_log = scene.directory / f"gc-{name}.log"
         preexec = None
         if user is not None:
@@ -169,7 +169,7 @@ class Server(Process):
 
         arguments = [java or any_java(), *jvm, f"-Xlog:gc*,safepoint:file={self.gc_log}:time,uptime,tn:filecount=0"]
         if agent_socket:
-            arguments.append(f"-agentpath:{AGENT}=socket={agent_socket}")
+            arguments.append(f"-agentpath:{AGENT}=socket={agent_socket}{agent_options}")
         arguments += ["-jar", JAR, "--name", name, "--index", INDEX, "--port", port, "--warm", warm, *options]
         super().__init__(name, arguments, scene.directory, preexec)
         self.port = 0
@@ -185,7 +185,7 @@ class Server(Process):
 class Proxy(Process):
     """`tailor proxy`. Its files are in the scene's directory, under its name. `failover`: whether on collections, or on what."""
 
-    def __init__(self, scene, name, servers, failover=False, more="", agent=True, user=None, slow="5ms", baseline=0):
+    def __init__(self, scene, name, servers, failover=False, more="", agent=True, user=None, slow="5ms", baseline=0, replay="GET, HEAD"):
         self.directory = scene.directory / f"{name}.d"
         self.directory.mkdir(exist_ok=True)
         self.timelines = self.directory / "timelines"
@@ -195,7 +195,8 @@ class Proxy(Process):
         for server, address in servers:
             text += f"  - {{name: {server}, address: {address}}}\n"
         text += f"slow: {{threshold: {slow}, baseline_one_in: {baseline}}}\n"
-        text += f"failover: {{on: [{failover if isinstance(failover, str) else 'gc' if failover else ''}], replay: [GET, HEAD]}}\n"
+        on = failover if isinstance(failover, str) else "gc" if failover else ""
+        text += f"failover: {{on: [{on}], replay: [{replay}]}}\n"
         text += f"timelines: {{path: {self.timelines}, max_size: 64MiB}}\n"
         text += f'admin: {{listen: "unix:{self.admin_socket}"}}\n'
         if agent:
@@ -275,13 +276,13 @@ class Scene:
         process.wait(seconds)
         return process
 
-    def start_load(self, name, port, rate, seconds, warm=0):
+    def start_load(self, name, port, rate, seconds, warm=0, more=()):
         paths = self.directory / "paths.txt"
         paths.write_text("".join(f"/search?q={word}&n=10\n" for word in WORDS))
         arguments = [TAILOR, "load", "--rate", rate, "--duration", f"{seconds}s", "--paths", paths, "--json"]
         if warm:
             arguments += ["--warm", f"{warm}s"]
-        return self.keep(Process(name, [*arguments, f"http://127.0.0.1:{port}/"], self.directory, nice=-15))
+        return self.keep(Process(name, [*arguments, *more, f"http://127.0.0.1:{port}/"], self.directory, nice=-15))
 
     def finish_load(self, load, seconds):
         """The load's JSON object. It may end with 1 when responses were bad; the caller judges the counts."""

@@ -269,16 +269,24 @@ class Attach(unittest.TestCase):
             theirs.finish(self)
 
     def test_a_jvm_in_a_container_has_its_own_pid_and_files(self):
-        if os.geteuid() != 0 or subprocess.run(["unshare", "--mount", "--pid", "--fork", "true"], capture_output=True).returncode != 0:
+        self.attach_in_container([])
+
+    def test_root_in_a_container_may_be_somebody_else_outside(self):
+        self.attach_in_container(["setpriv", "--reuid=%d" % NOBODY, "--regid=%d" % NOBODY, "--clear-groups"], "--user", "--map-root-user")
+
+    def attach_in_container(self, begin, *namespaces):
+        unshare = [*begin, "unshare", *namespaces, "--mount", "--pid", "--fork", "--kill-child"]
+        if os.geteuid() != 0 or subprocess.run([*unshare, "true"], capture_output=True).returncode != 0:
             self.skipTest("needs root and namespaces")
+        os.chmod(scratch, 0o755)
         for jdk in JDKS:
-            hidden = open_to_all("container-%d" % jdk.version, AGENT, compiled(jdk, "Live"))
+            hidden = open_to_all("container-%d-%d" % (jdk.version, len(namespaces)), AGENT, compiled(jdk, "Live"))
             outside = os.path.join(hidden, os.path.basename(AGENT))
             inside = "/mnt/agent/" + os.path.basename(AGENT)
             # Its /tmp is empty but for itself: what is in ours, it does not see.
             script = ("mount -t tmpfs none /mnt && mkdir /mnt/agent && cp -r %s/. /mnt/agent && mount -t tmpfs none /tmp && mount -t proc none /proc && cd / && "
                       'exec "$@"' % hidden)
-            program = Program(jdk, "/mnt/agent", "Live", "1", within=["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c", script, "sh"])
+            program = Program(jdk, "/mnt/agent", "Live", "1", within=[*unshare, "sh", "-c", script, "sh"])
             self.programs.append(program)
             with open("/proc/%d/task/%d/children" % (program.pid, program.pid)) as children:
                 pid = int(children.read())

@@ -25,7 +25,7 @@ class Run:
             self.driver.wait_for("attached")
             for _ in range(dumps):
                 subprocess.run([os.path.join(jdk.home, "bin", "jcmd"), str(java.pid), "Thread.print"], stdout=subprocess.DEVNULL, check=True)
-            test.assertEqual([line for line in java.finish(test, asked=dumps > 0) if "no perf-data" not in line], [])
+            test.assertEqual([line for line in java.finish(test) if "no perf-data" not in line], [])
             self.driver.wait_for("detached")
         finally:
             self.driver.end()

@@ -240,7 +240,10 @@ static void wait_for(unsigned int server, enum tailor_stop_kind kind)
 	uint64_t until_ns = tailor_clock_ns() + PATIENCE_NS;
 
 	for (int agrees = 0; agrees < 3;) {
-		assert_true(tailor_clock_ns() < until_ns);
+		if (tailor_clock_ns() >= until_ns)
+			fail_msg("the word is %llx, of kind %d it was for %d looks; stopped since %llu, now %llu", (unsigned long long)word_of(server),
+			         (int)kind, agrees, (unsigned long long)tailor_kernel_stops(kernel)[server].signal_ns,
+			         (unsigned long long)tailor_clock_ns());
 		agrees = TAILOR_STOP_KIND(word_of(server)) == kind ? agrees + 1 : 0;
 		usleep(500);
 	}

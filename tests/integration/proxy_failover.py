@@ -285,6 +285,22 @@ def a_server_whose_connections_die_before_its_listener_is_left():
             dying.set()
 
 
+def a_dying_server_is_left_for_one_that_stands_still():
+    dying = threading.Event()
+    first = Backend(lambda r, c: None if dying.is_set() else ok(b"a"))
+    second = Backend(lambda r, c: ok(b"b"))
+    with Proxy(first, second, attempts=3) as proxy, proxy.connect() as client:
+        proxy.command("attach 1")
+        for body in (b"a", b"b"):
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            response = client.response()
+            assert (response.status, response.body) == (200, body), (response.status, response.body)
+            dying.set()
+            proxy.command("pause 1")
+        # The connection that was kept died, then a new one: only then is it surer to wait.
+        assert len(first.requests) == 3 and len(second.requests) == 1, (len(first.requests), len(second.requests))
+
+
 def with_all_servers_down_the_answer_is_503():
     closed = [Backend(), Backend()]
     for backend in closed:

@@ -15,7 +15,7 @@ class Judge:
         self.ids = set()
         self.answered = []      # numbers of requests with a right answer
         self.untaken = []       # of requests behind an answer that closed the connection: no server may have got them
-        self.not_replayable = set()
+        self.posts, self.not_replayable = set(), set()
         self.executed = collections.Counter()
 
     def fail(self, text, path=None):
@@ -26,9 +26,15 @@ class Judge:
         if len(self.failures) < SHOWN:
             self.failures.append((path, text))
 
+    def replayable(self, request):
+        """Whether the proxy may send it twice."""
+        return request.method == "GET"
+
     def begun(self, request):
         self.counts["begun"] += 1
         if request.method == "POST":
+            self.posts.add(request.number)
+        if not self.replayable(request):
             self.not_replayable.add(request.number)
 
     def response(self, request, begin, now, response):
@@ -47,8 +53,8 @@ class Judge:
                       request.path)
 
     def may_fail(self, request, begin, now):
-        """A GET goes to the other server, unless its response has begun: only an answer in pieces has half a head. A POST does not."""
-        saved = request.method == "GET" and request.style != "p"
+        """What is replayable goes to the other server, unless its response has begun: only an answer in pieces has half a head."""
+        saved = self.replayable(request) and request.style != "p"
         return self.servers.both_ended(begin, now) if saved else self.servers.ended(begin, now)
 
     def body(self, request, begin, now, response):
@@ -85,10 +91,10 @@ class Judge:
         for method, number in self.servers.executed():
             self.executed[number] += 1
             self.counts["executed"] += 1
-            if method == "P" and number not in self.not_replayable:
-                self.fail(f"a server got POST {number}, which nobody sent")
-            if method == "P" and self.executed[number] > 1:
-                self.fail(f"POST {number} was executed {self.executed[number]} times")
+            if (method == "P") != (number in self.posts):
+                self.fail(f"a server got {method}{number}, which nobody sent")
+            if number in self.not_replayable and self.executed[number] > 1:
+                self.fail(f"{method}{number} was executed {self.executed[number]} times")
 
     def finish(self):
         """When servers and clients have ended."""

@@ -30,9 +30,12 @@ class Server:
         self.read = open(self.log)
         self.ends = []
 
+    def command(self):
+        return [sys.executable, os.path.join(HERE, "server.py"), str(self.port), str(self.log)]
+
     async def start(self):
-        self.process = await asyncio.create_subprocess_exec(sys.executable, os.path.join(HERE, "server.py"), str(self.port), str(self.log),
-                                                            stdout=asyncio.subprocess.PIPE)
+        pipe = asyncio.subprocess.PIPE
+        self.process = await asyncio.create_subprocess_exec(*self.command(), stdin=pipe, stdout=pipe)
         self.port = int(await self.process.stdout.readline())
         if self.ends:
             self.ends[-1].back = time.monotonic()
@@ -43,9 +46,10 @@ class Server:
         await self.process.wait()
         self.ends[-1].ended = time.monotonic()
 
-    def kill(self):
+    async def kill(self):
         if self.process and self.process.returncode is None:
             self.process.kill()
+            await self.process.wait()
 
 
 class Servers:
@@ -108,6 +112,6 @@ class Servers:
             while line := server.read.readline():
                 yield line[0], int(line[1:])
 
-    def kill(self):
+    async def kill(self):
         for server in self.both:
-            server.kill()
+            await server.kill()

@@ -96,6 +96,9 @@ class AccessLog:
 
     def turn(self, process):
         """What was renamed the last time is no longer written to; now the present one is."""
+        # The observer gives way to all others: on a busy machine it may not have opened a new one for seconds.
+        if not self.path.exists():
+            return
         self.count(self.renamed)
         self.path.rename(self.renamed)
         process.send_signal(signal.SIGUSR1)
@@ -105,8 +108,11 @@ class AccessLog:
         self.count(self.path)
 
 
-def check_counters(values, log, judge):
-    """Whether every request of the metrics ended in one way, and as the access log, the servers and the clients say. Returns complaints."""
+def check_counters(values, log, judge, may_lose=False):
+    """
+    Whether every request of the metrics ended in one way, and as the access log, the servers and the clients say. Returns complaints.
+    With `may_lose`, events that the observer did not come to read are none, and the log is then not compared.
+    """
     ends = {end: total(values, f"tailor_{name}_total") for end, name in (("refused", "refused"), ("client-gone", "client_gone"), ("cut", "cut"))}
     requests = total(values, "tailor_requests_total")
     ends["done"] = requests - sum(ends.values())
@@ -123,10 +129,14 @@ def check_counters(values, log, judge):
         if one > other:
             wrong.append(f"{what}: {one}, more than {other}")
 
-    for name in ("request_events_lost", "access_log_lost"):
-        same(name, total(values, f"tailor_{name}_total"), 0)
-    same("ends of requests in the access log", logged, {end: count for end, count in ends.items() if count})
-    same("answered requests in the histogram and the access log", total(values, "tailor_response_seconds_count"), log.answered)
+    lost = total(values, "tailor_request_events_lost_total")
+    same("access_log_lost", total(values, "tailor_access_log_lost_total"), 0)
+    if lost and may_lose:
+        print(f"the observer had no CPU and lost {lost} events: the access log is not compared")
+    else:
+        same("request_events_lost", lost, 0)
+        same("ends of requests in the access log", logged, {end: count for end, count in ends.items() if count})
+        same("answered requests in the histogram and the access log", total(values, "tailor_response_seconds_count"), log.answered)
     same("clients of the proxy, when all have gone", total(values, "tailor_clients"), 0)
     same("requests in flight, when all have ended", total(values, "tailor_server_in_flight"), 0)
     most("good answers that clients have", seen["good"], ends["done"])
