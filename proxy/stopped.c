@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/stopped.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proxy/exchange.h"
@@ -133,6 +134,16 @@ static void begin(struct worker *worker, unsigned int index, uint64_t word)
 	count(&worker->counters.server[index].paused);
 }
 
+static void become(struct worker *worker, unsigned int index, enum tailor_stop_kind kind, const char *cause)
+{
+	struct standing *standing = &worker->server[index].standing;
+
+	standing->kind = kind;
+	standing->kinds |= (uint8_t)(1u << kind);
+	snprintf(standing->cause, sizeof(standing->cause), "%s", cause);
+	__atomic_store_n(&worker->counters.server[index].stop, kind, __ATOMIC_RELAXED);
+}
+
 void stopped_begin(struct worker *worker, unsigned int index, uint64_t word, const char *cause)
 {
 	struct standing *standing = &worker->server[index].standing;
@@ -141,16 +152,13 @@ void stopped_begin(struct worker *worker, unsigned int index, uint64_t word, con
 	if (standing->kind == TAILOR_STOP_NONE)
 		begin(worker, index, word);
 	standing->word = word;
-	standing->kinds |= (uint8_t)(1u << kind);
 	if (TAILOR_STOP_SINCE_NS(word) < standing->since_ns)
 		standing->since_ns = TAILOR_STOP_SINCE_NS(word);
-	/* The safepoint of a collection that is over: it is what that is the end of. */
+	/* The safepoint of a collection that is over: it is the rest of that. */
 	if (standing->kind == TAILOR_STOP_GC && kind == TAILOR_STOP_SAFEPOINT)
 		return;
-	standing->kind = kind;
 	standing->signal_ns = TAILOR_STOP_SINCE_NS(word);
-	memcpy(standing->cause, cause, strnlen(cause, sizeof(standing->cause) - 1) + 1);
-	__atomic_store_n(&worker->counters.server[index].stop, kind, __ATOMIC_RELAXED);
+	become(worker, index, kind, cause);
 	judge(worker, index);
 }
 
@@ -229,6 +237,13 @@ void stopped_look_again(struct worker *worker, uint64_t end_ns)
 
 void stopped_missed(struct worker *worker, unsigned int index, enum tailor_stop_kind kind, const char *cause, uint64_t length_ns)
 {
+	struct standing *standing = &worker->server[index].standing;
+
+	/* It was what the safepoint that goes on was for. */
+	if (kind == TAILOR_STOP_GC && standing->kind == TAILOR_STOP_SAFEPOINT) {
+		become(worker, index, kind, cause);
+		return;
+	}
 	expect_learn(&worker->server[index].learned->stops, kind, cause, length_ns);
 	count(&worker->counters.server[index].stops[kind]);
 }
