@@ -157,7 +157,8 @@ void stopped_begin(struct worker *worker, unsigned int index, uint64_t word, con
 	/* The safepoint of a collection that is over: it is the rest of that. */
 	if (standing->kind == TAILOR_STOP_GC && kind == TAILOR_STOP_SAFEPOINT)
 		return;
-	standing->signal_ns = TAILOR_STOP_SINCE_NS(word);
+	/* Nobody tells of a missing heartbeat: it counts from now. */
+	standing->signal_ns = kind == TAILOR_STOP_STALL ? worker->now_ns : TAILOR_STOP_SINCE_NS(word);
 	become(worker, index, kind, cause);
 	judge(worker, index);
 }
@@ -189,6 +190,7 @@ static void tell(struct worker *worker, unsigned int index)
 	const struct standing *standing = &worker->server[index].standing;
 	unsigned int most = 0;
 	uint64_t not_moved = 0, arg[3];
+	uint32_t handed_us = us_between(standing->since_ns, standing->handed_ns);
 
 	for (unsigned int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++) {
 		not_moved += standing->not_moved[i];
@@ -199,7 +201,7 @@ static void tell(struct worker *worker, unsigned int index)
 		return;
 	arg[0] = standing->since_ns;
 	arg[1] = TAILOR_STOP_TIMES(us_between(standing->since_ns, standing->noticed_ns),
-	                           standing->handed_ns ? us_between(standing->since_ns, standing->handed_ns) + 1 : 0);
+	                           standing->handed_ns && handed_us == 0 ? 1 : handed_us);
 	arg[2] = TAILOR_STOP_MOVES(capped(standing->moved), capped(not_moved), most);
 	record_at(worker, tailor_clock_ns(), TAILOR_EVENT_SERVER_STOPPED, 0,
 	          TAILOR_STOPPED(index, standing->first, capped(standing->in_flight)), arg, standing->cause, strlen(standing->cause));
@@ -250,9 +252,11 @@ void stopped_missed(struct worker *worker, unsigned int index, enum tailor_stop_
 
 void stopped_not_moved(struct worker *worker, unsigned int index, struct attempt *attempt, enum tailor_not_moved why)
 {
+	if (attempt->judged)
+		return;
+	/* Short is only what has been; else it may still be moved. */
 	attempt->shortly = why == TAILOR_NOT_MOVED_SHORT;
-	/* Which it is only when it has been; else it may still be moved. */
-	if (attempt->shortly || attempt->judged)
+	if (attempt->shortly)
 		return;
 	attempt->judged = true;
 	count(&worker->counters.not_moved[why]);
