@@ -27,6 +27,10 @@ struct {
 
 uint64_t signal_stops __weak = 0; /* bits 1 << server: stopped by a signal or a tracer; mostly none, and then nothing else is looked at */
 
+/*
+ * The interrupt that wakes them comes at once, and takes this CPU some 30 us in a virtual machine where they sleep. A JVM stands still no longer
+ * for that, as its probes are where its threads are not asked to stop yet, and where they go on already; a thread that waits for the collection does.
+ */
 static __always_inline void stop_wake(void)
 {
 	void *nothing = bpf_ringbuf_reserve(&stop_changes, TAILOR_STOP_CHANGE_BYTES, 0);

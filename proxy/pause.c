@@ -126,7 +126,7 @@ static bool is_same_stop(const struct server *server, uint64_t word)
 		return true;
 	if (TAILOR_STOP_KIND(server->told) != TAILOR_STOP_NONE)
 		return TAILOR_STOP_SINCE_NS(server->told) <= TAILOR_STOP_SINCE_NS(standing->word) ||
-		       TAILOR_STOP_KIND(standing->word) == TAILOR_STOP_SAFEPOINT || TAILOR_STOP_KIND(standing->word) == TAILOR_STOP_STALL;
+		       TAILOR_STOP_KIND(standing->word) == TAILOR_STOP_STALL;
 	return TAILOR_STOP_KIND(standing->word) != TAILOR_STOP_KIND(word);
 }
 
@@ -329,7 +329,11 @@ static uint64_t look_at_beat(const struct worker *worker, struct server *server,
 
 		stalled_ns = stalled_ns < STALLED_NS_MIN ? STALLED_NS_MIN : stalled_ns > STALLED_NS_MAX ? STALLED_NS_MAX : stalled_ns;
 		server->beat_due_ns = now_ns + stalled_ns;
-	} else if (late || !server->suspected) {
+	} else if (late) {
+		/* Whoever stood still with it needs a CPU, too, before its heart can beat. */
+		server->suspected = false;
+		server->beat_due_ns = now_ns + SUSPECT_NS;
+	} else if (!server->suspected) {
 		server->suspected = true;
 		server->beat_due_ns = now_ns + SURE_NS;
 	} else {
@@ -363,7 +367,7 @@ void pause_watch_beat(struct worker *worker)
 	/* Nobody has looked for a while, so that nothing can be concluded yet. */
 	for (unsigned int i = 0; i < worker->options->servers; i++)
 		worker->server[i].suspected = false;
-	set_beat_timer(worker, true);
+	set_beat_timer(worker, false);
 }
 
 void pause_beat(struct worker *worker)

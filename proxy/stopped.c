@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/stopped.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "proxy/exchange.h"
@@ -133,6 +134,16 @@ static void begin(struct worker *worker, unsigned int index, uint64_t word)
 	count(&worker->counters.server[index].paused);
 }
 
+static void become(struct worker *worker, unsigned int index, enum tailor_stop_kind kind, const char *cause)
+{
+	struct standing *standing = &worker->server[index].standing;
+
+	standing->kind = kind;
+	standing->kinds |= (uint8_t)(1u << kind);
+	snprintf(standing->cause, sizeof(standing->cause), "%s", cause);
+	__atomic_store_n(&worker->counters.server[index].stop, kind, __ATOMIC_RELAXED);
+}
+
 void stopped_begin(struct worker *worker, unsigned int index, uint64_t word, const char *cause)
 {
 	struct standing *standing = &worker->server[index].standing;
@@ -141,16 +152,14 @@ void stopped_begin(struct worker *worker, unsigned int index, uint64_t word, con
 	if (standing->kind == TAILOR_STOP_NONE)
 		begin(worker, index, word);
 	standing->word = word;
-	standing->kinds |= (uint8_t)(1u << kind);
 	if (TAILOR_STOP_SINCE_NS(word) < standing->since_ns)
 		standing->since_ns = TAILOR_STOP_SINCE_NS(word);
-	/* The safepoint of a collection that is over: it is what that is the end of. */
+	/* The safepoint of a collection that is over: it is the rest of that. */
 	if (standing->kind == TAILOR_STOP_GC && kind == TAILOR_STOP_SAFEPOINT)
 		return;
-	standing->kind = kind;
-	standing->signal_ns = TAILOR_STOP_SINCE_NS(word);
-	memcpy(standing->cause, cause, strnlen(cause, sizeof(standing->cause) - 1) + 1);
-	__atomic_store_n(&worker->counters.server[index].stop, kind, __ATOMIC_RELAXED);
+	/* Nobody tells of a missing heartbeat: it counts from now. */
+	standing->signal_ns = kind == TAILOR_STOP_STALL ? worker->now_ns : TAILOR_STOP_SINCE_NS(word);
+	become(worker, index, kind, cause);
 	judge(worker, index);
 }
 
@@ -181,6 +190,7 @@ static void tell(struct worker *worker, unsigned int index, uint64_t end_ns)
 	const struct standing *standing = &worker->server[index].standing;
 	unsigned int most = 0;
 	uint64_t not_moved = 0, arg[3];
+	uint32_t handed_us = us_between(standing->since_ns, standing->handed_ns);
 
 	for (unsigned int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++) {
 		not_moved += standing->not_moved[i];
@@ -191,7 +201,7 @@ static void tell(struct worker *worker, unsigned int index, uint64_t end_ns)
 		return;
 	arg[0] = standing->since_ns;
 	arg[1] = TAILOR_STOP_TIMES(us_between(standing->since_ns, standing->noticed_ns),
-	                           standing->handed_ns ? us_between(standing->since_ns, standing->handed_ns) + 1 : 0);
+	                           standing->handed_ns && handed_us == 0 ? 1 : handed_us);
 	arg[2] = TAILOR_STOP_MOVES(capped(standing->moved), capped(not_moved), most);
 	/* The worker's turn may have begun before the stop did. */
 	record_at(worker, end_ns > standing->since_ns ? end_ns : standing->since_ns, TAILOR_EVENT_SERVER_STOPPED, 0,
@@ -230,15 +240,24 @@ void stopped_look_again(struct worker *worker, uint64_t end_ns)
 
 void stopped_missed(struct worker *worker, unsigned int index, enum tailor_stop_kind kind, const char *cause, uint64_t length_ns)
 {
+	struct standing *standing = &worker->server[index].standing;
+
+	/* It was what the safepoint that goes on was for. */
+	if (kind == TAILOR_STOP_GC && standing->kind == TAILOR_STOP_SAFEPOINT) {
+		become(worker, index, kind, cause);
+		return;
+	}
 	expect_learn(&worker->server[index].learned->stops, kind, cause, length_ns);
 	count(&worker->counters.server[index].stops[kind]);
 }
 
 void stopped_not_moved(struct worker *worker, unsigned int index, struct attempt *attempt, enum tailor_not_moved why)
 {
+	if (attempt->judged)
+		return;
+	/* Short is only what has been; else it may still be moved. */
 	attempt->shortly = why == TAILOR_NOT_MOVED_SHORT;
-	/* Which it is only when it has been; else it may still be moved. */
-	if (attempt->shortly || attempt->judged)
+	if (attempt->shortly)
 		return;
 	attempt->judged = true;
 	count(&worker->counters.not_moved[why]);

@@ -53,14 +53,17 @@ const struct tailor_late *tailor_kernel_lates(const struct tailor_kernel *kernel
 
 /*
  * Which of the traced servers stand still, as the kernel sees them; TAILOR_STOP_SERVERS entries; lives as long as the kernel. The
- * descriptor polls readable from a change on (EPOLLIN at each one); nobody needs to read it.
+ * descriptor polls readable from the first change on; whoever waits for edges (a multishot poll of io_uring, EPOLLET) is woken at each one,
+ * several in a row perhaps at once. Nobody reads it, and as many as like may poll it.
  */
 const struct tailor_stop *tailor_kernel_stops(const struct tailor_kernel *kernel);
 int tailor_kernel_stops_fd(const struct tailor_kernel *kernel);
 
 /*
- * From now on the process's stops are told in that entry, which is cleared; with pid 0 nobody's. The process is also traced as a server
- * (tailor_kernel_trace()), or nothing of it is seen. Returns 0 or a negative errno. Any thread.
+ * From now on the process's stops are told in that entry, whose word is cleared; with pid 0 nobody's. The process is also traced as a server
+ * (tailor_kernel_trace()), or nothing of it is seen; a stop that had begun before is not told, and tailor_kernel_untrace() clears the word.
+ * Takes some ms where another process's were told. The first call starts a thread, with the caller's rights. Returns 0 or a negative errno:
+ * -EINVAL (server, pid), -EAGAIN (no thread). Any thread.
  */
 int tailor_kernel_tell_stops(struct tailor_kernel *kernel, unsigned int server, pid_t pid);
 

@@ -92,7 +92,7 @@ class Stops(unittest.TestCase):
         latencies = sorted(stop.seen_ns - stop.since_ns for stop in told)
         print("JDK %d: %d of %d safepoints seen by the worker, after %.0f us in the median, %.0f us p90" % (
             jdk.version, len(told), len(begins), statistics.median(latencies) / 1000, latencies[len(latencies) * 9 // 10] / 1000), file=sys.stderr)
-        self.assertLess(statistics.median(latencies), 2_000_000)
+        self.assertLess(statistics.median(latencies), 10_000_000)
 
     def check_ends(self, stops, ends):
         """A worker that sees that the JVM runs sees it after the end, and is told of it soon."""
@@ -102,7 +102,7 @@ class Stops(unittest.TestCase):
                 since = [after.seen_ns - end for end in ends if before.since_ns < end < after.seen_ns + 1_000_000]
                 self.assertTrue(since, (before, after))
                 waits.append(since[-1])
-        self.assertLess(statistics.median(waits), 2_000_000)
+        self.assertLess(statistics.median(waits), 10_000_000)
 
     def test_a_jvm_that_is_stopped_by_a_signal_is_told_of_whatever_it_does(self):
         kernel = self.open_kernel()

@@ -11,6 +11,7 @@
  *   detach S
  *   pause S, resume S
  *   blink S [US]      a pause that is over before anybody is told, and that was so long
+ *   pulse S US        a pause of that length; says how many us it was
  *   tell S KIND       what the kernel's table says of server S: enum tailor_stop_kind (option "table 1")
  *   beat S, unbeat S  its agent's heartbeat, which is missing at first
  *   gone S            its process has ended
@@ -251,6 +252,18 @@ static void apply_mode(enum tailor_proxy_mode mode)
 	tailor_proxy_apply(proxy, &settings);
 }
 
+/* Whatever keeps this thread from its CPU makes it longer. */
+static void pulse(unsigned int server, unsigned int us)
+{
+	uint64_t began_ns = tailor_clock_ns();
+
+	set_state(server, TAILOR_JVM_COLLECTING);
+	while (tailor_clock_ns() < began_ns + us * TAILOR_NS_PER_US)
+		;
+	set_state(server, TAILOR_JVM_RUNNING);
+	printf("%" PRIu64 "\n", (tailor_clock_ns() - began_ns) / TAILOR_NS_PER_US);
+}
+
 static void run(const char *command, unsigned int argument, unsigned int number)
 {
 	if (strcmp(command, "status") == 0) {
@@ -288,6 +301,8 @@ static void run(const char *command, unsigned int argument, unsigned int number)
 		printf("%" PRIu64 "\n", late->from_ns);
 	} else if (strcmp(command, "blink") == 0) {
 		blink(argument, number);
+	} else if (strcmp(command, "pulse") == 0) {
+		pulse(argument, number);
 	} else if (strcmp(command, "tell") == 0) {
 		tell(argument, number);
 	} else if (strcmp(command, "beat") == 0) {
