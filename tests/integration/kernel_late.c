@@ -2,8 +2,10 @@
 /* What a thread of the proxy finds in its entry when it has been kept from running. */
 #include "tests/integration/kernel_harness.h"
 
+#include <bpf/btf.h>
 #include <errno.h>
 #include <linux/io_uring.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -148,6 +150,22 @@ static void whoever_wakes_a_stopped_thread_says_that_it_was_stopped(void **state
 	child_stop(&child);
 }
 
+/* Both ends of a TCP connection. */
+static void connect_to_itself(int pair[2])
+{
+	struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t length = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+	pair[0] = socket(AF_INET, SOCK_STREAM, 0);
+	if (bind(listener, (const struct sockaddr *)&address, length) < 0 || listen(listener, 1) < 0 ||
+	    getsockname(listener, (struct sockaddr *)&address, &length) < 0 ||
+	    connect(pair[0], (const struct sockaddr *)&address, length) < 0)
+		_exit(1);
+	pair[1] = accept(listener, NULL, NULL);
+	close(listener);
+}
+
 /* Is woken, and receives something only when it has been running for 3 ms. */
 static void late_receiver(int control, void *context)
 {
@@ -156,7 +174,8 @@ static void late_receiver(int control, void *context)
 
 	(void)context;
 	have_a_ring();
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0 || write(pair[0], &byte, 1) != 1)
+	connect_to_itself(pair);
+	if (write(pair[0], &byte, 1) != 1)
 		_exit(1);
 	for (;;) {
 		int64_t told = control_hear(control);
@@ -175,14 +194,18 @@ static void late_receiver(int control, void *context)
 /* Only the programs that see it woken, and receive; not the one that sees how it gets a CPU. */
 static struct tailor_bpf *load_without_switches(pid_t pid)
 {
+	struct btf *kernel_types = btf__load_vmlinux_btf();
+	int has_tracepoint = btf__find_by_name_kind(kernel_types, "btf_trace_sock_recv_length", BTF_KIND_TYPEDEF) > 0;
+	const char *receive = has_tracepoint ? "on_sock_recv_length" : "on_tcp_recvmsg";
 	struct tailor_bpf *bpf = tailor_bpf__open();
 	struct bpf_program *program;
 
+	btf__free(kernel_types);
 	assert_non_null(bpf);
 	bpf_object__for_each_program(program, bpf->obj) {
 		const char *name = bpf_program__name(program);
 
-		bpf_program__set_autoload(program, strcmp(name, "on_sched_waking") == 0 || strcmp(name, "on_sock_recv_length") == 0);
+		bpf_program__set_autoload(program, strcmp(name, "on_sched_waking") == 0 || strcmp(name, receive) == 0);
 	}
 	bpf->bss->traced_hint[(size_t)pid % (sizeof(bpf->bss->traced_hint) / sizeof(bpf->bss->traced_hint[0]))] =
 		(uint32_t)pid << 2 | TAILOR_TRACED_PROXY;
