@@ -83,7 +83,8 @@ class ConstantFailover(Soak):
         warm_until = time.monotonic() + 5
         for title, part, kinds in (("without kills", WITHOUT_KILLS, {**KINDS, "kill": 0}), ("with kills", 1, KINDS)):
             print(f"{title}:", flush=True)
-            await self.soaked(self.clients.until(lambda part=part: self.enough(part)), self.servers.fault_now_and_then(self.rng, kinds))
+            load = self.clients.until(lambda part=part, kinds=kinds: self.enough(part, kinds))
+            await self.soaked(load, self.servers.fault_now_and_then(self.rng, kinds))
             await self.servers.until_all_go_on()
             if not kinds["kill"]:
                 self.answered_without_kills = self.judge.counts["good"]
@@ -91,24 +92,27 @@ class ConstantFailover(Soak):
                 check(not any(errors.values()), f"no server had ended, and there were errors: {errors}")
         return warm_until
 
-    def enough(self, part):
-        return self.clients.number >= self.options.requests * part and self.servers.faults.total() >= self.options.faults * part
+    def enough(self, part, kinds):
+        faults = self.servers.faults
+        return (self.clients.number >= self.options.requests * part and faults.total() >= self.options.faults * part
+                and all(faults[kind] for kind in kinds if kinds[kind]))
 
     def too_little(self):
-        self.status_text = f"{self.moved['failed_over']} requests moved; not moved: {self.moved['not_moved']}"
-        return self.moved["failed_over"] < self.options.faults / 10 or min(self.servers.faults[kind] for kind in KINDS) == 0
+        return self.moved < self.options.faults / 10
 
     async def until_quiet(self):
         values = await super().until_quiet()
         status = self.proxy.status()
-        self.moved = {"failed_over": status["failed_over"], "not_moved": {why: count for why, count in status["not_moved"].items() if count}}
+        self.moved = status["failed_over"]
+        self.not_moved = {why: count for why, count in status["not_moved"].items() if count}
         return values
 
     def summarize(self):
         counts, faults = self.judge.counts, self.servers.faults
         print(f"{counts['begun']} requests, {self.answered_without_kills} of them answered before the first kill: {counts['good']} answered right, "
               f"{counts['502']} times 502, {counts['503']} times 503 and {counts['cut']} cut off while a server ended, {counts['untaken']} behind "
-              f"those, {counts['left']} clients left; POSTs {'by route' if self.routed else 'never'} sent twice; {self.status_text}")
+              f"those, {counts['left']} clients left; POSTs {'by route' if self.routed else 'never'} sent twice; {self.moved} requests moved; "
+              f"not moved: {self.not_moved}")
         print(f"{faults.total()} faults: {', '.join(f'{count} {kind}' for kind, count in faults.items())}; seed {self.options.seed}")
 
 
