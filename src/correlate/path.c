@@ -451,6 +451,7 @@ void path_walk(struct path *path, uint32_t tid, uint32_t event, uint64_t end_ns)
 		return;
 	path->cursor.position = thread_entries_before(path->cursor.thread, event);
 	path->cursor.expect = EXPECT_ON_CPU;
+	path->writer_tid = tid;
 	path->now_ns = end_ns;
 	path->receive_ns = path->wire->receive ? path->wire->receive->time_ns : 0;
 	while (path->now_ns > path->floor_ns && steps-- > 0) {

@@ -46,6 +46,7 @@ struct path {
 
 	/* Set by path_walk(). */
 	struct cursor cursor;
+	uint32_t writer_tid; /* whose write ended it */
 	uint64_t now_ns;     /* all later time is cut */
 	uint64_t receive_ns; /* 0: not recorded */
 	uint8_t received;    /* now_ns is at or before the receive */

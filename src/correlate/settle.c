@@ -74,6 +74,15 @@ static void settle_idle_wait(struct path *path, const struct path_return *wait)
 		path->cursor = wait->thread;
 }
 
+/*
+ * Who had the request from its receive to its write ended the wait: some helper's of the JVM, a compiler's say, that the request in turn
+ * waited for later. Meanwhile it was at its own work.
+ */
+static int was_at_own_work(const struct path *path, const struct path_return *wait)
+{
+	return wait->waker_tid == path->writer_tid && wait->waker_request == path->index->window->record.request.id;
+}
+
 void path_settle(struct path *path)
 {
 	struct path_return wait = path->returns[--path->returns_count];
@@ -86,6 +95,8 @@ void path_settle(struct path *path)
 		settle_idle_wait(path, &wait);
 		return;
 	}
+	if (was_at_own_work(path, &wait))
+		return;
 	call_it_a_lock(path, &wait);
 	path->cursor = wait.thread;
 }

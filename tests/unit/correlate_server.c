@@ -132,6 +132,32 @@ static void a_lock_holder_without_a_request_of_its_own_is_still_no_hand_off(void
 	scene_close(&scene);
 }
 
+/* A helper that the request's own thread wakes, and in the end waits for a little: what the thread did before that is no lock. */
+static void who_waits_for_a_helper_that_it_has_woken_was_at_its_own_work_before(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 9000);
+	in(&scene, 900, HOLDER, IDLE);
+	sleeps_in(&scene, 1100, HOLDER, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
+	for (uint64_t us = 2000; us <= 8000; us += 2000) {
+		wake(&scene, us, HOLDER, LOOP)->request = REQUEST;
+		in(&scene, us + 10, HOLDER, IDLE);
+		if (us < 8000)
+			sleeps_in(&scene, us + 500, HOLDER, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
+	}
+	sleeps_in(&scene, 8020, LOOP, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
+	wake(&scene, 8300, LOOP, HOLDER);
+	in(&scene, 8310, LOOP, HOLDER);
+	departure(&scene, 9000, LOOP);
+	explain(&scene);
+	assert_int_equal(scene.timeline.dominant, TAILOR_CAUSE_ON_CPU);
+	assert_in_range(took_us(&scene, TAILOR_CAUSE_BLOCKED_LOCK), 0, 300);
+	assert_true(scene.timeline.join >= TAILOR_JOIN_CONFIRMED);
+	scene_close(&scene);
+}
+
 static void a_preempted_thread_tells_by_whom(void **state)
 {
 	struct scene scene;
@@ -388,6 +414,7 @@ int main(void)
 	        cmocka_unit_test(a_thread_woken_while_it_leaves_its_cpu_waits_for_a_cpu_and_not_for_an_unknown_reason),
 	        cmocka_unit_test(a_lock_held_by_another_thread_is_blamed_on_its_holder),
 	        cmocka_unit_test(a_lock_holder_without_a_request_of_its_own_is_still_no_hand_off),
+	        cmocka_unit_test(who_waits_for_a_helper_that_it_has_woken_was_at_its_own_work_before),
 	        cmocka_unit_test(a_preempted_thread_tells_by_whom),
 	        cmocka_unit_test(a_thread_that_is_woken_and_gets_no_cpu_waits_in_the_run_queue),
 	        cmocka_unit_test(waits_that_nobody_traced_ended_are_io_sleep_or_a_stop),

@@ -9,6 +9,9 @@ from .traffic import now_ns
 class Hogged(Plant):
     """Somebody of higher priority on the only CPU that the server may use, or on the proxy's."""
     takes_cpu = True
+    # What comes while the proxy itself has no CPU is known to two ticks of TCP's clock, 8 ms: what took less than that beyond the
+    # threshold may not be known to be slow.
+    least_ms = 20
 
     def cpu(self, stage):
         return stage.server_cpu
@@ -82,6 +85,7 @@ class ProxyStopped(Plant):
     accepted = ("proxy-stopped",)
     needs = ("what came while the proxy was held up",)
     why = "SIGSTOP to the proxy, while a request is at the server and when another one comes"
+    least_ms = Hogged.least_ms
 
     def process(self, stage):
         return stage.proxy.pid
