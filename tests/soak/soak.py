@@ -25,10 +25,12 @@ from clients import Clients, Pace
 from harness import TAILOR, Failure, Scene, Skip, check
 from judge import Judge
 from servers import Servers
-from watch import AccessLog, Watch, check_counters, metrics, total
+from watch import AccessLog, Watch, check_counters, metrics, observer_is_through, total
 
 CLIENTS = 64
 CALIBRATING_CLIENTS = 16
+# It gives way to all others, and what they leave of a busy machine may be little.
+OBSERVER_SECONDS = 30
 # A small quarantine is soon full: what grows afterwards is not the sanitizer's.
 ASAN = "detect_leaks=1:quarantine_size_mb=16:thread_local_quarantine_size_kb=256:exitcode=99"
 TSAN = f"suppressions={HERE}/tsan.supp:"
@@ -124,6 +126,10 @@ class Soak:
                 print(subprocess.run(["ss", "-tno", f"sport = :{self.proxy.port}"], capture_output=True, text=True).stdout)
                 break
             await asyncio.sleep(0.1)
+        deadline = time.monotonic() + OBSERVER_SECONDS
+        while not observer_is_through(values) and time.monotonic() < deadline:
+            await asyncio.sleep(0.2)
+            values = metrics(self.proxy.admin_socket)
         await asyncio.sleep(1)
         return metrics(self.proxy.admin_socket)
 
