@@ -80,7 +80,7 @@ static void settle_idle_wait(struct path *path, const struct path_return *wait)
  */
 static int was_at_own_work(const struct path *path, const struct path_return *wait)
 {
-	return wait->waker_tid == path->writer_tid && wait->waker_request == path->index->window->record.request.id;
+	return wait->waker_tid == path->writer_tid && wait->waker_request == owner_request(path);
 }
 
 void path_settle(struct path *path)

@@ -60,6 +60,8 @@ def plant_often(stage, plant, times, freezes):
                 counts["frozen"] += 1
             elif not plant.takes_cpu and waited_ns > DISTURBED * max(request.ns() for request in planting.requests):
                 counts["disturbed"] += 1
+            elif any(request.ns() > plant.usual_ms * 1e6 for request in hit):
+                counts["disturbed"] += 1
             elif not hit or (plant.all_hit and not set(planting.requests) <= set(hit)):
                 counts["missed"] += 1
                 if os.environ.get("TAILOR_CAUSES_SAY"):
