@@ -350,7 +350,9 @@ class Timeline:
         """Spans follow each other without a gap or an overlap and fill the request."""
         at = self.begin_ns
         for span in self.spans:
-            check(span["start_ns"] == at, f"a span starts at {span['start_ns']}, the one before ended at {at}: {self.data}")
+            # Of thousands, each with all that there is to say, the saying alone would take minutes.
+            if span["start_ns"] != at:
+                raise Failure(f"a span starts at {span['start_ns']}, the one before ended at {at}: {self.data}")
             at = span["end_ns"]
         check(at == self.end_ns, f"the spans end at {at}, the request at {self.end_ns}: {self.data}")
 
