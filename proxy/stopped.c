@@ -349,7 +349,7 @@ static void fail_in_flight(struct worker *worker, unsigned int index)
 		const struct attempt *attempt = &upstream->client->exchange.attempt[upstream->attempt];
 
 		next = upstream->next;
-		if (upstream->state == UPSTREAM_BUSY && attempt->sent_ns <= told_ns && !attempt->response_begun)
+		if (upstream->state == UPSTREAM_BUSY && attempt->sent_ns <= told_ns && !attempt->answered)
 			exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_CLOSED);
 	}
 }

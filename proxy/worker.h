@@ -122,6 +122,7 @@ struct attempt {
 	bool placed;         /* has one of the places that limits.in_flight gives its server */
 	bool sent;           /* ATTEMPT_SENT is written */
 	bool response_begun; /* RESPONSE_BEGIN is written */
+	bool answered;       /* some of its response is here; interim ones (1xx) are none */
 	bool judged;         /* in the stop that its server is in, and counted as not moved */
 	bool shortly;        /* waits there, as that is expected to be short; counted when it has */
 	uint8_t from;        /* with signal_ns: the server that stands still */
