@@ -63,10 +63,17 @@ uint64_t pause_word(const struct worker *worker, unsigned int index)
 	return choose_word(server, state, load_told(worker, index), server->stalled && server->page ? load_beat(server) : 0);
 }
 
-static void read_cause(const struct server *server, char cause[TAILOR_JVM_CAUSE_BYTES])
+void pause_cause(const struct server *server, uint64_t pauses, char ret_cause[TAILOR_JVM_CAUSE_BYTES])
 {
-	memcpy(cause, server->page->cause, TAILOR_JVM_CAUSE_BYTES);
-	cause[TAILOR_JVM_CAUSE_BYTES - 1] = '\0';
+	ret_cause[0] = '\0';
+	if (!server->page)
+		return;
+	memcpy(ret_cause, server->page->cause, TAILOR_JVM_CAUSE_BYTES);
+	ret_cause[TAILOR_JVM_CAUSE_BYTES - 1] = '\0';
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	/* Another one has begun meanwhile: it may be that one's. */
+	if (__atomic_load_n(&server->page->pauses, __ATOMIC_RELAXED) != pauses)
+		ret_cause[0] = '\0';
 }
 
 /* Counts and learns what was over before anybody looked. Returns whether there was something. */
@@ -84,7 +91,7 @@ static bool take_missed(struct worker *worker, unsigned int index, bool collecti
 		missed--;
 	if (collecting || missed == 0)
 		return missed > 0;
-	read_cause(server, cause);
+	pause_cause(server, pauses, cause);
 	for (uint64_t i = 0; i < missed && i < MISSED_MAX; i++)
 		stopped_missed(worker, index, TAILOR_STOP_GC, cause, __atomic_load_n(&server->page->pause_ns_last, __ATOMIC_RELAXED));
 	return true;
@@ -138,7 +145,7 @@ static void begin_or_change(struct worker *worker, unsigned int index, uint64_t 
 	if (server->standing.kind != TAILOR_STOP_NONE && !is_same_stop(server, word))
 		stopped_end(worker, index, TAILOR_STOP_SINCE_NS(word));
 	if (TAILOR_STOP_KIND(word) == TAILOR_STOP_GC)
-		read_cause(server, cause);
+		pause_cause(server, server->pauses_seen, cause);
 	stopped_begin(worker, index, word, cause);
 }
 

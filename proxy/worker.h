@@ -296,6 +296,7 @@ struct standing {
 	uint64_t handed_ns;   /* the bytes of its last replay were the kernel's; 0: there are none */
 	struct expect_rest rest;
 	uint32_t in_flight, moved, not_moved[TAILOR_NOT_MOVED_REASONS];
+	uint64_t pauses;      /* of a collection: the agent's count with it */
 	char cause[TAILOR_JVM_CAUSE_BYTES];
 };
 

@@ -12,6 +12,7 @@
  *   pause S, resume S
  *   blink S [US]      a pause that is over before anybody is told, and that was so long
  *   pulse S US        a pause of that length; says how many us it was
+ *   cause S [WORD]    why it collects, as far as its agent knows: from the next pause on, or only in the one that goes on
  *   tell S KIND       what the kernel's table says of server S: enum tailor_stop_kind (option "table 1")
  *   beat S, unbeat S  its agent's heartbeat, which is missing at first
  *   gone S            its process has ended
@@ -264,7 +265,12 @@ static void pulse(unsigned int server, unsigned int us)
 	printf("%" PRIu64 "\n", (tailor_clock_ns() - began_ns) / TAILOR_NS_PER_US);
 }
 
-static void run(const char *command, unsigned int argument, unsigned int number)
+static void set_cause(unsigned int server, const char *cause)
+{
+	snprintf(pages[server]->cause, sizeof(pages[server]->cause), "%s", cause);
+}
+
+static void run(const char *command, unsigned int argument, unsigned int number, const char *word)
 {
 	if (strcmp(command, "status") == 0) {
 		print_status();
@@ -303,6 +309,8 @@ static void run(const char *command, unsigned int argument, unsigned int number)
 		blink(argument, number);
 	} else if (strcmp(command, "pulse") == 0) {
 		pulse(argument, number);
+	} else if (strcmp(command, "cause") == 0) {
+		set_cause(argument, word);
 	} else if (strcmp(command, "tell") == 0) {
 		tell(argument, number);
 	} else if (strcmp(command, "beat") == 0) {
@@ -449,17 +457,18 @@ int main(int argc, char **argv)
 	printf("listening %s\n", tailor_address_format(address, &listening));
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		char command[32] = "";
+		char command[32] = "", word[32] = "";
 		unsigned int argument = 0, number = 0;
 
-		if (sscanf(line, "%31s %u %u", command, &argument, &number) < 1)
+		if (sscanf(line, "%31s %u %31s", command, &argument, word) < 1)
 			continue;
+		number = (unsigned int)atoi(word);
 		if (strcmp(command, "stop") == 0) {
 			tailor_proxy_stop(proxy, tailor_clock_ns() + argument * TAILOR_NS_PER_MS);
 			printf("end\n");
 			return 0;
 		}
-		run(command, argument, number);
+		run(command, argument, number, word);
 		printf("end\n");
 		fflush(stdout);
 	}

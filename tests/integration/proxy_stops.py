@@ -289,6 +289,73 @@ def a_pause_that_outlasts_what_was_expected_moves_in_the_end():
         pair.proxy.command("resume 0")
 
 
+def causes(proxy):
+    return [event.text for event in map(Event, proxy.command("events")) if event.kind == SERVER_STOPPED]
+
+
+def a_cause_that_is_known_only_at_the_end_is_told_and_learned_by():
+    with Pair(when=PREDICTED) as pair:
+        answers(pair, seconds=0.05)
+        for _ in range(3):
+            client = pair.send()
+            pair.proxy.command("cause 0")
+            pair.proxy.command("pause 0")
+            until(lambda: pair.proxy.status()["server"][0]["paused"], "the pause is seen")
+            time.sleep(0.2)
+            pair.proxy.command("cause 0 full")
+            pair.proxy.command("resume 0")
+            until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
+            pair.gate[0].set()
+            client.response()
+            client.socket.close()
+            until(lambda: all(server["in_flight"] == 0 for server in pair.proxy.status()["server"]), "it is over")
+            pair.gate[0].clear()
+            if pair.proxy.status()["active"]:
+                pair.proxy.command("swap")
+        assert causes(pair.proxy) == ["full"] * 3
+        pair.proxy.command("swap")
+        for _ in range(20):
+            assert pair.proxy.get().body == b"1"
+        pair.proxy.command("swap")
+        # Of all collections together, those of that cause are forgotten.
+        pair.proxy.command("cause 0 young")
+        teach(pair, 0, 50, 200)
+        client = pair.send()
+        pair.proxy.command("cause 0 full")
+        pair.proxy.command("pause 0")
+        pair.arrives(1, len(pair.backend[1].requests) + 1)
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+        pair.proxy.command("resume 0")
+        until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
+        *_, us = stopped_events(pair.proxy)[-1]
+        assert 0 < us < 40000, f"after {us} us: it has only outlasted what was expected"
+
+
+def a_cause_that_becomes_known_is_heeded():
+    with Pair(when=PREDICTED) as pair:
+        answers(pair, seconds=0.3)
+        pair.proxy.command("cause 0 full")
+        teach(pair, 0, 5000000, 5)
+        # Of all collections together those are forgotten, and the others take 40 ms: that is when it is looked at again.
+        pair.proxy.command("cause 0 young")
+        teach(pair, 0, 40000, 200)
+        pair.proxy.command("cause 0")
+        client = pair.send()
+        pair.proxy.command("pause 0")
+        until(lambda: pair.proxy.status()["server"][0]["paused"], "the pause is seen")
+        pair.proxy.command("cause 0 full")
+        pair.arrives(1, len(pair.backend[1].requests) + 1)
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+        pair.proxy.command("resume 0")
+        until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
+        *_, us = stopped_events(pair.proxy)[-1]
+        assert 0 < us < 150000, f"after {us} us: it has only outlasted what was expected"
+
+
 def a_pause_unlike_any_before_is_not_waited_for():
     with Pair(when=PREDICTED) as pair:
         client = pair.send()
@@ -356,4 +423,4 @@ def a_stop_that_nobody_meets_is_not_told():
 
 run([value for name, value in list(globals().items())
      if callable(value) and getattr(value, "__module__", "") == "__main__" and name.islower() and
-     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers")])
+     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers", "causes")])
