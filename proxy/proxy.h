@@ -186,6 +186,7 @@ struct tailor_proxy_server_status {
 	uint64_t responses;    /* complete ones */
 	uint64_t connects;
 	uint64_t connect_failures;
+	uint64_t last_resorts; /* times it was asked although it counted as down, as no other could be */
 	uint64_t pauses;       /* pause starts seen */
 	uint64_t moved_away;   /* requests moved to another server when this one paused */
 	uint64_t moved_here;   /* requests moved to this one then: its extra load */

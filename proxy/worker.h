@@ -280,6 +280,7 @@ struct shared_server {
 	uint64_t down_until_ns; /* atomic; 0: up */
 	uint64_t back_off_ns;   /* atomic */
 	bool tried;             /* atomic: by a connection, while it is believed to be down */
+	uint64_t resort_ns;     /* atomic: while it is, from when on it may be asked for want of others */
 };
 
 /* A stop of a server as one worker sees it; see stopped.h. */
@@ -365,7 +366,7 @@ struct counters {
 	uint64_t reaction[TAILOR_REACTION_BUCKETS + 1], reaction_ns_total, switches, switch_backs;
 	struct {
 		uint64_t stops[TAILOR_STOP_KINDS], stop, service_ns;
-		uint64_t requests, responses, connects, connect_failures, pauses, moved_away, moved_here;
+		uint64_t requests, responses, connects, connect_failures, last_resorts, pauses, moved_away, moved_here;
 		uint64_t in_flight, connections, agent, paused;
 	} server[TAILOR_PROXY_SERVERS_MAX];
 };

@@ -85,10 +85,10 @@ static void print_status(void)
 		const struct tailor_proxy_server_status *s = &status.server[i];
 
 		printf("%s{\"requests\":%" PRIu64 ",\"responses\":%" PRIu64 ",\"connects\":%" PRIu64
-		       ",\"connect_failures\":%" PRIu64 ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64 ",\"moved_here\":%" PRIu64
+		       ",\"connect_failures\":%" PRIu64 ",\"last_resorts\":%" PRIu64 ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64 ",\"moved_here\":%" PRIu64
 		       ",\"in_flight\":%u,\"connections\":%u,\"agent\":%u,\"paused\":%u,\"stop\":%u,\"service_ns\":%" PRIu64 ",\"stops\":[%" PRIu64 ",%" PRIu64
 		       ",%" PRIu64 ",%" PRIu64 "]}",
-		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->pauses,
+		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->last_resorts, s->pauses,
 		       s->moved_away, s->moved_here, s->in_flight, s->connections, s->agent, s->paused, s->stop, s->service_ns,
 		       s->stops[TAILOR_STOP_SAFEPOINT], s->stops[TAILOR_STOP_SIGNAL], s->stops[TAILOR_STOP_GC], s->stops[TAILOR_STOP_STALL]);
 	}
