@@ -98,8 +98,8 @@ struct tailor_proxy_options {
 
 	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
 	const struct tailor_late *late;         /* TAILOR_LATE_THREADS entries; NULL: nobody tells */
-	const struct tailor_stop *stops;        /* TAILOR_STOP_SERVERS entries; NULL: nobody tells */
-	int stops_fd;                           /* polls readable when one of them has changed; with `stops` */
+	struct tailor_stop *stops;              /* TAILOR_STOP_SERVERS entries; NULL: nobody tells */
+	int stops_fd;                           /* polls readable when one of them has changed that a worker waits for; with `stops` */
 	const struct tailor_channel *channels;  /* one request channel per worker */
 };
 

@@ -160,7 +160,7 @@ int server_other(const struct worker *worker, unsigned int server)
 	return best(worker, server + 1, (int)server, RANK_DOWN, BY_LOAD_AND_CONNECTION);
 }
 
-int server_last_resort(struct worker *worker, int without)
+int server_last_resort(struct worker *worker, int failed)
 {
 	unsigned int first = __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED);
 	uint64_t now_ns = tailor_clock_ns();
@@ -170,11 +170,13 @@ int server_last_resort(struct worker *worker, int without)
 		struct shared_server *shared = &worker->shared->server[index];
 		uint64_t resort_ns = __atomic_load_n(&shared->resort_ns, __ATOMIC_RELAXED);
 
-		if ((int)index == without || !server_is_down(worker, index) || now_ns < resort_ns)
+		bool goes_along = failed >= 0 && resort_ns > now_ns + RESORT_NS;
+
+		if ((int)index == failed || !server_is_down(worker, index) || (now_ns < resort_ns && !goes_along))
 			continue;
 		/* Until it is known, or nobody waits for that any more. */
-		if (!__atomic_compare_exchange_n(&shared->resort_ns, &resort_ns, now_ns + worker->options->connect_timeout_ns, 0,
-		                                 __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+		if (!goes_along && !__atomic_compare_exchange_n(&shared->resort_ns, &resort_ns, now_ns + RESORT_NS + worker->options->connect_timeout_ns,
+		                                                0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			continue;
 		count(&worker->counters.server[index].last_resorts);
 		return (int)index;

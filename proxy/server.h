@@ -21,9 +21,10 @@ int server_choose(const struct worker *worker);
 
 /*
  * Where no server can be asked by the rules: one that counts as down but may take connections again, and is to be connected to now; -1:
- * none. Each is asked so by one request at a time, and 10 ms after the last one failed at the soonest: `without` (-1: none) not at all.
+ * none. Each is asked so by one request at a time, and 10 ms after the last one failed at the soonest; by others, too, meanwhile, whose
+ * server has just failed them (`failed`; -1: none has), which are no more than were in flight there.
  */
-int server_last_resort(struct worker *worker, int without);
+int server_last_resort(struct worker *worker, int failed);
 /* A connection was given up before it was known whether it could be made. */
 void server_connect_given_up(struct worker *worker, unsigned int server);
 

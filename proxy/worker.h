@@ -345,6 +345,7 @@ struct server {
 	uint64_t beat_due_ns;
 	bool suspected, stalled;
 	uint64_t told, told_stops; /* the kernel's word as last looked at, and its count */
+	bool waits;                /* it is to wake this worker */
 	uint64_t gone_ns; /* its process has ended: what is in flight then has no answer; 0: not as far as known */
 	struct standing standing;
 	uint64_t stood_ns; /* when it last began to run again */

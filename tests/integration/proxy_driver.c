@@ -13,7 +13,7 @@
  *   blink S [US]      a pause that is over before anybody is told, and that was so long
  *   pulse S US        a pause of that length; says how many us it was
  *   cause S [WORD]    why it collects, as far as its agent knows: from the next pause on, or only in the one that goes on
- *   tell S KIND       what the kernel's table says of server S: enum tailor_stop_kind (option "table 1")
+ *   tell S KIND       what the kernel's table says of server S: enum tailor_stop_kind (option "table 1"); wakes who waits for it
  *   beat S, unbeat S  its agent's heartbeat, which is missing at first
  *   gone S            its process has ended
  *   swap
@@ -207,11 +207,16 @@ static void set_state(unsigned int server, enum tailor_jvm_state state)
 /* As the kernel does it: the word first, then whoever polls. */
 static void tell(unsigned int server, unsigned int kind)
 {
-	uint64_t one = 1;
+	uint64_t one = 1, now_ns = tailor_clock_ns(), waits[TAILOR_STOP_WAITERS / sizeof(one)], before = stops[server].word;
 
-	stops[server].count += kind != TAILOR_STOP_NONE;
-	__atomic_store_n(&stops[server].word, TAILOR_STOP(kind, tailor_clock_ns()), __ATOMIC_SEQ_CST);
-	if (write(options.stops_fd, &one, sizeof(one)) != sizeof(one))
+	if (before) {
+		stops[server].last = TAILOR_STOP(TAILOR_STOP_KIND(before), now_ns - TAILOR_STOP_SINCE_NS(before));
+		stops[server].end_ns = now_ns;
+	}
+	__atomic_store_n(&stops[server].word, kind ? TAILOR_STOP(kind, now_ns) : 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&stops[server].count, kind != TAILOR_STOP_NONE, __ATOMIC_SEQ_CST);
+	memcpy(waits, stops[server].waits, sizeof(waits));
+	if ((waits[0] | waits[1]) && write(options.stops_fd, &one, sizeof(one)) != sizeof(one))
 		perror("write");
 }
 

@@ -350,6 +350,35 @@ def a_dying_server_is_left_for_one_that_counts_as_down():
         second.stop()
 
 
+def all_that_a_dying_server_leaves_behind_try_one_that_counts_as_down():
+    dying, waiting = threading.Event(), threading.Event()
+
+    def answer(request, connection):
+        if request.target == "/wait":
+            waiting.wait(5)
+        return None if dying.is_set() else ok(b"a")
+
+    first = Backend(answer)
+    second = Backend()
+    second.stop()
+    with Proxy(first, second, attempts=3) as proxy:
+        clients = [proxy.connect() for _ in range(20)]
+        for client in clients:
+            client.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: len(first.requests) == 20, "all are there")
+        dying.set()
+        # It is found down.
+        assert proxy.get().status in (502, 503)
+        second = Backend(lambda r, c: ok(b"b"), port=second.port)
+        time.sleep(0.02)
+        waiting.set()
+        answers = [client.response() for client in clients]
+        assert [(answer.status, answer.body) for answer in answers] == [(200, b"b")] * 20, [answer.status for answer in answers]
+        for client in clients:
+            client.socket.close()
+        second.stop()
+
+
 def servers_that_are_down_are_not_stormed():
     closed = [Backend(), Backend()]
     for backend in closed:

@@ -2,10 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that stand still for other reasons than collections, or not long enough; who tells, and what is told of it."""
 import os
+import re
 import signal
 import socket
 import threading
 import time
+from pathlib import Path
 
 from proxy_group import *
 
@@ -414,13 +416,57 @@ def a_request_at_two_servers_that_stop_goes_to_the_third():
 
 def a_stop_that_nobody_meets_is_not_told():
     with Pair(**ALL) as pair:
-        pair.proxy.command(f"tell 0 {SAFEPOINT}")
+        pair.proxy.command("pause 0")
         until(lambda: pair.proxy.status()["server"][0]["paused"], "it is seen")
-        pair.proxy.command("tell 0 0")
+        pair.proxy.command("resume 0")
         until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
         assert stopped_events(pair.proxy) == []
 
 
+def sleeps(proxy):
+    """How often its workers have gone to sleep."""
+    tasks = Path(f"/proc/{proxy.process.pid}/task")
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.M)[1])
+               for task in tasks.iterdir() if (task / "comm").read_text().startswith("tailor-worker"))
+
+
+def who_has_nothing_at_a_server_is_not_woken_by_its_stops_and_learns_of_them_when_he_is():
+    with Pair(when=PREDICTED, **ALL) as pair:
+        answers(pair, 6, seconds=0.3)
+        until(lambda: pair.proxy.status()["clients"] == 0, "all are idle")
+        before, since = sleeps(pair.proxy), time.monotonic()
+        while time.monotonic() < since + 0.3:
+            time.sleep(0.01)
+            if sleeps(pair.proxy) != before:
+                before, since = sleeps(pair.proxy), time.monotonic()
+        for _ in range(20):
+            pair.proxy.command(f"tell 0 {SAFEPOINT}")
+            time.sleep(0.002)
+            pair.proxy.command("tell 0 0")
+            time.sleep(0.002)
+        woken = sleeps(pair.proxy) - before
+        assert woken < 3, f"{woken} times were idle workers woken"
+        for _ in range(5):
+            pair.proxy.command(f"tell 0 {SAFEPOINT}")
+            time.sleep(0.5)
+            pair.proxy.command("tell 0 0")
+        # By whoever has had a turn in one.
+        if pair.proxy.status()["active"]:
+            pair.proxy.command("swap")
+        client = pair.send()
+        pair.proxy.command(f"tell 0 {SAFEPOINT}")
+        began = time.monotonic()
+        pair.arrives(1)
+        took = time.monotonic() - began
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+        status = pair.proxy.status()
+        assert status["server"][0]["stops"][0] >= 3, status
+        assert took < 0.2, f"after {took:.3f} s: it was not known how long they are"
+        pair.proxy.command("tell 0 0")
+
+
 run([value for name, value in list(globals().items())
      if callable(value) and getattr(value, "__module__", "") == "__main__" and name.islower() and
-     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers", "causes")])
+     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers", "causes", "sleeps")])
