@@ -98,8 +98,8 @@ struct tailor_proxy_options {
 
 	struct tailor_tag *tags;                /* TAILOR_TAGS entries; never NULL (plain memory when there is no kernel tracing) */
 	const struct tailor_late *late;         /* TAILOR_LATE_THREADS entries; NULL: nobody tells */
-	const struct tailor_stop *stops;        /* TAILOR_STOP_SERVERS entries; NULL: nobody tells */
-	int stops_fd;                           /* polls readable when one of them has changed; with `stops` */
+	struct tailor_stop *stops;              /* TAILOR_STOP_SERVERS entries; NULL: nobody tells */
+	int stops_fd;                           /* polls readable when one of them has changed that a worker waits for; with `stops` */
 	const struct tailor_channel *channels;  /* one request channel per worker */
 };
 
@@ -186,6 +186,7 @@ struct tailor_proxy_server_status {
 	uint64_t responses;    /* complete ones */
 	uint64_t connects;
 	uint64_t connect_failures;
+	uint64_t last_resorts; /* times it was asked although it counted as down, as no other could be */
 	uint64_t pauses;       /* pause starts seen */
 	uint64_t moved_away;   /* requests moved to another server when this one paused */
 	uint64_t moved_here;   /* requests moved to this one then: its extra load */

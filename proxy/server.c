@@ -8,6 +8,8 @@
 
 #define BACK_OFF_MIN_NS (100 * TAILOR_NS_PER_MS)
 #define BACK_OFF_MAX_NS (2 * TAILOR_NS_PER_S)
+/* Between two requests that find out whether a server is back for want of others: little enough for clients, and for a host that refuses. */
+#define RESORT_NS (10 * TAILOR_NS_PER_MS)
 
 bool server_is_paused(const struct worker *worker, unsigned int server)
 {
@@ -158,6 +160,35 @@ int server_other(const struct worker *worker, unsigned int server)
 	return best(worker, server + 1, (int)server, RANK_DOWN, BY_LOAD_AND_CONNECTION);
 }
 
+int server_last_resort(struct worker *worker, int failed)
+{
+	unsigned int first = __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED);
+	uint64_t now_ns = tailor_clock_ns();
+
+	for (unsigned int i = 0; i < worker->options->servers; i++) {
+		unsigned int index = (first + i) % worker->options->servers;
+		struct shared_server *shared = &worker->shared->server[index];
+		uint64_t resort_ns = __atomic_load_n(&shared->resort_ns, __ATOMIC_RELAXED);
+
+		bool goes_along = failed >= 0 && resort_ns > now_ns + RESORT_NS;
+
+		if ((int)index == failed || !server_is_down(worker, index) || (now_ns < resort_ns && !goes_along))
+			continue;
+		/* Until it is known, or nobody waits for that any more. */
+		if (!goes_along && !__atomic_compare_exchange_n(&shared->resort_ns, &resort_ns, now_ns + RESORT_NS + worker->options->connect_timeout_ns,
+		                                                0, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+			continue;
+		count(&worker->counters.server[index].last_resorts);
+		return (int)index;
+	}
+	return -1;
+}
+
+void server_connect_given_up(struct worker *worker, unsigned int server)
+{
+	__atomic_store_n(&worker->shared->server[server].resort_ns, tailor_clock_ns() + RESORT_NS, __ATOMIC_RELAXED);
+}
+
 void server_mark_down(struct worker *worker, unsigned int server)
 {
 	struct shared *shared = worker->shared;
@@ -165,6 +196,7 @@ void server_mark_down(struct worker *worker, unsigned int server)
 	uint64_t back_off_ns = __atomic_load_n(&down->back_off_ns, __ATOMIC_RELAXED);
 	int next;
 
+	__atomic_store_n(&down->resort_ns, tailor_clock_ns() + RESORT_NS, __ATOMIC_RELAXED);
 	/* One failure of many at once is enough to double it. */
 	if (server_is_down(worker, server))
 		return;

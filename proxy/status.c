@@ -17,6 +17,7 @@ static void add_server(struct tailor_proxy_server_status *status, const struct c
 	status->responses += load(&counters->server[server].responses);
 	status->connects += load(&counters->server[server].connects);
 	status->connect_failures += load(&counters->server[server].connect_failures);
+	status->last_resorts += load(&counters->server[server].last_resorts);
 	status->moved_away += load(&counters->server[server].moved_away);
 	status->moved_here += load(&counters->server[server].moved_here);
 	status->in_flight += (uint32_t)load(&counters->server[server].in_flight);

@@ -281,6 +281,7 @@ struct shared_server {
 	uint64_t down_until_ns; /* atomic; 0: up */
 	uint64_t back_off_ns;   /* atomic */
 	bool tried;             /* atomic: by a connection, while it is believed to be down */
+	uint64_t resort_ns;     /* atomic: while it is, from when on it may be asked for want of others */
 };
 
 /* A stop of a server as one worker sees it; see stopped.h. */
@@ -297,6 +298,7 @@ struct standing {
 	uint64_t handed_ns;   /* the bytes of its last replay were the kernel's; 0: there are none */
 	struct expect_rest rest;
 	uint32_t in_flight, moved, not_moved[TAILOR_NOT_MOVED_REASONS];
+	uint64_t pauses;      /* of a collection: the agent's count with it */
 	char cause[TAILOR_JVM_CAUSE_BYTES];
 };
 
@@ -344,6 +346,7 @@ struct server {
 	uint64_t beat_due_ns;
 	bool suspected, stalled;
 	uint64_t told, told_stops; /* the kernel's word as last looked at, and its count */
+	bool waits;                /* it is to wake this worker */
 	uint64_t gone_ns; /* its process has ended: what is in flight then has no answer; 0: not as far as known */
 	struct standing standing;
 	uint64_t stood_ns; /* when it last began to run again */
@@ -365,7 +368,7 @@ struct counters {
 	uint64_t reaction[TAILOR_REACTION_BUCKETS + 1], reaction_ns_total, switches, switch_backs;
 	struct {
 		uint64_t stops[TAILOR_STOP_KINDS], stop, service_ns;
-		uint64_t requests, responses, connects, connect_failures, pauses, moved_away, moved_here;
+		uint64_t requests, responses, connects, connect_failures, last_resorts, pauses, moved_away, moved_here;
 		uint64_t in_flight, connections, agent, paused;
 	} server[TAILOR_PROXY_SERVERS_MAX];
 };

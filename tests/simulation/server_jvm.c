@@ -72,16 +72,25 @@ static void pause_end(void *object, uint64_t unused)
 	world_later(world_between(1, world_chance(500) ? 10 : 100) * MS, pause_begin, server, 0);
 }
 
-/* As the kernel does it: the word first, then whoever polls; it knows nothing of servers that it was not told of. */
+/* As the kernel does it: the word first, then whoever polls, if anybody waits; it knows nothing of servers that it was not told of. */
 static void set_table(struct server *server, enum tailor_stop_kind kind)
 {
 	struct tailor_stop *stop = &table[server - servers];
 
 	if (!server->told)
 		return;
+	if (stop->word) {
+		stop->last = TAILOR_STOP(TAILOR_STOP_KIND(stop->word), world.now_ns - TAILOR_STOP_SINCE_NS(stop->word));
+		stop->end_ns = world.now_ns;
+	}
+	stop->word = kind ? TAILOR_STOP(kind, world.now_ns) : 0;
 	stop->count += kind != TAILOR_STOP_NONE;
-	stop->word = TAILOR_STOP(kind, world.now_ns);
-	kernel_event_add(table_fd, 1);
+	for (unsigned int i = 0; i < TAILOR_STOP_WAITERS; i++) {
+		if (stop->waits[i]) {
+			kernel_event_add(table_fd, 1);
+			return;
+		}
+	}
 }
 
 /* A thaw, the end of a safepoint, SIGCONT. */
