@@ -23,6 +23,8 @@
 /* How long an empty server waits for a collection that cannot be wished for. */
 #define EMPTY_NS_MIN (20 * MS)
 #define EMPTY_NS_MAX (250 * MS)
+/* Who allocates so much more than another one makes no room for that one's sake. */
+#define MORE_TIMES 1.25
 /* A collection that takes longer is not waited for: requests avoid a server that stands still anyway. */
 #define COLLECTING_NS_MAX (10000 * MS)
 /* When it has collected as wished for, the word of that may be so much later. */
@@ -115,7 +117,8 @@ static bool makes_room(const struct drain_server *servers, unsigned int count, u
 		uint64_t away = away_ns(&servers[i]), own = away_ns(its);
 		struct predict_next next = next_of(&servers[i], now_ns, 0);
 
-		if (i == server || !servers[i].runs || !next.known || is_near(&servers[i], now_ns))
+		if (i == server || !servers[i].runs || !next.known || is_near(&servers[i], now_ns) ||
+		    its->predict->fast > MORE_TIMES * servers[i].predict->fast)
 			continue;
 		if (next.ns < 4 * (away + own) && !is_replaceable(servers, count, i, 2 * away, now_ns) &&
 		    stands_in(&servers[i], its, own + lead_ns(&servers[i], &next), now_ns))
