@@ -13,8 +13,9 @@
 #define STOP_NS_UNKNOWN (100 * MS)
 /* A shorter one is not worth a drain. */
 #define STOP_NS_MIN MS
-/* Eden is filled for a young collection that is wished for: that takes a while. */
+/* For a young collection that is wished for what is left of eden is filled: so long takes all of it, and a wish in any case. */
 #define FILL_NS (50 * MS)
+#define GRANT_NS (5 * MS)
 #define WISH_NS (1000 * MS)
 /* Whoever may wish begins so much earlier: then it is he who says when. */
 #define EARLIER_NS (10 * MS)
@@ -44,7 +45,7 @@ static uint64_t service_ns(const struct drain_server *server)
 
 static bool may_wish(const struct drain_server *server)
 {
-	return server->can != 0;
+	return server->predict && server->can != 0;
 }
 
 /* How long before its collection a server is to be drained. */
@@ -57,10 +58,20 @@ static uint64_t lead_ns(const struct drain_server *server, const struct predict_
 	return ns < LEAD_NS_MAX ? ns : LEAD_NS_MAX;
 }
 
+/* How long it will take to bring a collection about. */
+static uint64_t wish_ns(const struct drain_server *server)
+{
+	const struct tailor_jvm_heap *heap = &server->predict->last;
+	uint64_t left = heap->young_size > heap->young_used ? heap->young_size - heap->young_used : 0;
+
+	return GRANT_NS + (heap->young_size ? (uint64_t)((double)FILL_NS * (double)left / (double)heap->young_size) : 0);
+}
+
 /* How long it will be out of service. */
 static uint64_t away_ns(const struct drain_server *server)
 {
-	return service_ns(server) + MARGIN_NS + (may_wish(server) ? FILL_NS : 0) + (server->stop_known ? server->stop_ns : STOP_NS_UNKNOWN);
+	return service_ns(server) + MARGIN_NS + (may_wish(server) ? wish_ns(server) : 0) +
+	       (server->stop_known ? server->stop_ns : STOP_NS_UNKNOWN);
 }
 
 static struct predict_next next_of(const struct drain_server *server, uint64_t now_ns, double more)

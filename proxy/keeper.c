@@ -8,8 +8,9 @@
 #include "proxy/server.h"
 #include "proxy/stopped.h"
 
-/* The part of answers that a drain waits for. */
+/* The part of answers that a drain waits for; what takes so many times as long as half of them is an outlier even so. */
 #define SERVICE_PART 0.99f
+#define SERVICE_TIMES 10
 
 const uint64_t tailor_warning_bucket_ns[TAILOR_WARNING_BUCKETS] = {
         2000000, 5000000, 10000000, 20000000, 50000000, 100000000, 200000000, 500000000,
@@ -107,6 +108,14 @@ static uint32_t what_it_may(const struct worker *worker, const struct tailor_jvm
 	return may;
 }
 
+static uint64_t service_ns(const struct worker *worker, unsigned int index)
+{
+	uint64_t most_ns = expect_lengths_most(&worker->server[index].learned->service, SERVICE_PART);
+	uint64_t times_ns = SERVICE_TIMES * stopped_service_ns(worker, index);
+
+	return most_ns < times_ns ? most_ns : times_ns;
+}
+
 static void view(struct worker *worker, unsigned int index, struct drain_server *ret_view)
 {
 	struct server *server = &worker->server[index];
@@ -116,7 +125,7 @@ static void view(struct worker *worker, unsigned int index, struct drain_server 
 	        .runs = server->standing.kind == TAILOR_STOP_NONE && !server_is_paused(worker, index) && server_may_serve(worker, (int)index),
 	        .collects = server->standing.kind != TAILOR_STOP_NONE,
 	        .in_flight = in_flight(worker, index),
-	        .service_ns = expect_lengths_most(&server->learned->service, SERVICE_PART),
+	        .service_ns = service_ns(worker, index),
 	        .stop_known = stop.known,
 	        .stop_ns = stop.ns,
 	};
