@@ -30,6 +30,10 @@
 #define COLLECTING_NS_MAX (10000 * MS)
 /* When it has collected as wished for, the word of that may be so much later. */
 #define GRANTED_NS (100 * MS)
+/* What it allocates without requests is seen after so long, and believed for so long. */
+#define IDLE_NS_MIN (10 * MS)
+#define IDLE_NS (10000 * MS)
+#define IDLE_TIMES 1.5
 /* For how many times as long as it was drained a server is left alone, twice that each time that it was of no use. */
 #define HOLD_TIMES 4
 #define HOLD_NS_MIN (50 * MS)
@@ -48,14 +52,29 @@ static bool may_wish(const struct drain_server *server)
 	return server->predict && server->can != 0;
 }
 
-/* How long before its collection a server is to be drained. */
-static uint64_t lead_ns(const struct drain_server *server, const struct predict_next *next)
+/*
+ * How long before its collection a server is to be drained. One that cannot be asked to collect must do so by itself: not so early that
+ * what it allocates without requests takes too long to fill the rest. 0: it would always be.
+ */
+static uint64_t lead_ns(const struct drain_server *server, const struct drained *held, const struct predict_next *next, uint64_t now_ns)
 {
-	uint64_t ns = service_ns(server) + MARGIN_NS + next->error_ns;
+	uint64_t least_ns = service_ns(server) + DRAIN_LOOK_NS, ns = service_ns(server) + MARGIN_NS + next->error_ns;
+	double rate = server->predict ? predict_rate(server->predict) : 0, most_ns;
 
-	if (may_wish(server))
+	if (may_wish(server)) {
 		ns += EARLIER_NS + next->error_ns;
-	return ns < LEAD_NS_MAX ? ns : LEAD_NS_MAX;
+		return ns < LEAD_NS_MAX ? ns : LEAD_NS_MAX;
+	}
+	ns = ns < EMPTY_NS_MAX / 2 ? ns : EMPTY_NS_MAX / 2;
+	if (held->idle_until_ns <= now_ns || !(rate > 0))
+		return ns;
+	/* Nobody asks it anything: it meets nobody as it is. */
+	if (server->predict->fast < IDLE_TIMES * held->idle_rate)
+		return 0;
+	most_ns = (double)EMPTY_NS_MAX / 2 * held->idle_rate / rate;
+	if (most_ns >= (double)ns)
+		return ns;
+	return most_ns < (double)least_ns ? 0 : (uint64_t)most_ns;
 }
 
 /* How long it will take to bring a collection about. */
@@ -109,30 +128,33 @@ static bool is_drainable(const struct drain *drain, const struct drain_server *s
 	return its->predict && its->runs && now_ns >= drain->held[server].hold_until_ns && !(its->stop_known && its->stop_ns < STOP_NS_MIN);
 }
 
-static bool is_near(const struct drain_server *server, uint64_t now_ns)
+static bool is_near(const struct drain_server *server, const struct drained *held, uint64_t now_ns)
 {
 	struct predict_next next = next_of(server, now_ns, 0);
 
-	return next.known && next.ns < lead_ns(server, &next);
+	return next.known && next.ns < lead_ns(server, held, &next, now_ns);
 }
 
 /*
  * Whether it had better collect now, as another one will soon want to, and only this one could stand in for that, but would have to
  * collect, too: it may have been the backup of the group with a heap nearly full, or both fill at the same rate.
  */
-static bool makes_room(const struct drain_server *servers, unsigned int count, unsigned int server, uint64_t now_ns)
+static bool makes_room(const struct drain *drain, const struct drain_server *servers, unsigned int count, unsigned int server,
+                       uint64_t now_ns)
 {
 	const struct drain_server *its = &servers[server];
 
 	for (unsigned int i = 0; may_wish(its) && i < count; i++) {
 		uint64_t away = away_ns(&servers[i]), own = away_ns(its);
 		struct predict_next next = next_of(&servers[i], now_ns, 0);
+		uint64_t lead = lead_ns(&servers[i], &drain->held[i], &next, now_ns);
 
-		if (i == server || !servers[i].runs || !next.known || is_near(&servers[i], now_ns) ||
+		if (i == server || !servers[i].runs || !next.known || is_near(&servers[i], &drain->held[i], now_ns) ||
 		    its->predict->fast > MORE_TIMES * servers[i].predict->fast)
 			continue;
-		if (next.ns < 4 * (away + own) && !is_replaceable(servers, count, i, 2 * away, now_ns) &&
-		    stands_in(&servers[i], its, own + lead_ns(&servers[i], &next), now_ns))
+		/* While this one is away the other one must neither collect nor come near to it; and soon that will not be so any more. */
+		if (next.ns < 4 * (away + own) + 2 * lead && !is_replaceable(servers, count, i, own + lead + away, now_ns) &&
+		    stands_in(&servers[i], its, own + lead, now_ns))
 			return true;
 	}
 	return false;
@@ -146,14 +168,14 @@ int drain_choose(const struct drain *drain, const struct drain_server *servers, 
 	for (unsigned int i = 0; i < count; i++) {
 		struct predict_next next = next_of(&servers[i], now_ns, 0);
 
-		if (!is_drainable(drain, servers, i, now_ns) || !is_near(&servers[i], now_ns) || next.ns >= soonest_ns ||
+		if (!is_drainable(drain, servers, i, now_ns) || !is_near(&servers[i], &drain->held[i], now_ns) || next.ns >= soonest_ns ||
 		    !is_replaceable(servers, count, i, away_ns(&servers[i]), now_ns))
 			continue;
 		soonest_ns = next.ns;
 		chosen = (int)i;
 	}
 	for (unsigned int i = 0; chosen < 0 && i < count; i++) {
-		if (is_drainable(drain, servers, i, now_ns) && makes_room(servers, count, i, now_ns) &&
+		if (is_drainable(drain, servers, i, now_ns) && makes_room(drain, servers, count, i, now_ns) &&
 		    is_replaceable(servers, count, i, away_ns(&servers[i]), now_ns))
 			chosen = (int)i;
 	}
@@ -172,6 +194,18 @@ void drain_begin(struct drain *drain, unsigned int server, const struct drain_se
 	drain->pauses = servers[server].pauses;
 	drain->wish = 0;
 	drain->full = next.full;
+}
+
+/* What it allocated while there were no requests. */
+static void learn_idle_rate(struct drain *drain, const struct drain_server *server, uint64_t now_ns)
+{
+	struct drained *held = &drain->held[drain->server];
+	uint64_t used = server->predict->last.young_used;
+
+	if (drain->wish || now_ns < drain->empty_ns + IDLE_NS_MIN)
+		return;
+	held->idle_rate = used > drain->empty_used ? (double)(used - drain->empty_used) / (double)(now_ns - drain->empty_ns) : 0;
+	held->idle_until_ns = now_ns + IDLE_NS;
 }
 
 enum drain_action drain_end(struct drain *drain, enum drain_end how, uint64_t now_ns)
@@ -207,6 +241,8 @@ static enum drain_action empty(struct drain *drain, const struct drain_server *s
 	uint64_t waits_ns = drain->due_ns + MARGIN_NS > now_ns ? drain->due_ns + MARGIN_NS - now_ns : 0;
 
 	drain->state = DRAIN_EMPTY;
+	drain->empty_ns = now_ns;
+	drain->empty_used = server->predict->last.young_used;
 	if (may_wish(server)) {
 		enum tailor_jvm_wish what = drain->full && server->can & 1u << TAILOR_JVM_WISH_FULL ? TAILOR_JVM_WISH_FULL
 		                            : server->can & 1u << TAILOR_JVM_WISH_YOUNG            ? TAILOR_JVM_WISH_YOUNG
@@ -231,6 +267,8 @@ static enum drain_action wait_for_it(struct drain *drain, const struct drain_ser
 		return empty(drain, server, now_ns);
 	if (drain->state == DRAIN_EMPTY && drain->wish && server->granted == drain->wish)
 		return drain_end(drain, DRAIN_FALSE, now_ns);
+	if (drain->state == DRAIN_EMPTY)
+		learn_idle_rate(drain, server, now_ns);
 	if (now_ns >= drain->until_ns)
 		return drain_end(drain, drain->state == DRAIN_EMPTYING ? DRAIN_LEFT : DRAIN_FALSE, now_ns);
 	return DRAIN_WAIT;
@@ -269,7 +307,7 @@ uint64_t drain_next_ns(const struct drain *drain, const struct drain_server *ser
 		return now_ns + DRAIN_LOOK_NS;
 	for (unsigned int i = 0; i < count; i++) {
 		struct predict_next next = next_of(&servers[i], now_ns, 0);
-		uint64_t lead = lead_ns(&servers[i], &next), its_ns;
+		uint64_t lead = lead_ns(&servers[i], &drain->held[i], &next, now_ns), its_ns;
 
 		if (!servers[i].predict || servers[i].predict->last.young_size == 0)
 			continue;

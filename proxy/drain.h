@@ -59,9 +59,13 @@ struct drain {
 	uint64_t pauses;        /* of the server, when it began */
 	uint64_t wish;          /* TAILOR_JVM_WISH; 0: none has been made */
 	bool full;              /* the collection was expected to be a full one */
-	struct {
+	uint64_t empty_ns;      /* when no request was left, */
+	uint64_t empty_used;    /* and how full eden was then */
+	struct drained {
 		uint64_t hold_until_ns; /* not drained again before */
 		unsigned int vain;      /* drains in a row that were of no use */
+		double idle_rate;       /* bytes a nanosecond that it allocates without requests */
+		uint64_t idle_until_ns; /* until when that is believed; 0: it is not known */
 	} held[TAILOR_STOP_SERVERS];
 };
 

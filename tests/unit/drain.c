@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -396,7 +397,7 @@ static void drains_end_and_collections_meet_idle_servers(void **state)
 		              life.vain);
 		assert_true(life.stops > 100);
 		if (kind & 4)
-			assert_true(life.idle >= life.stops * 95 / 100);
+			assert_true(life.idle >= life.stops * 98 / 100);
 	}
 }
 
@@ -434,11 +435,11 @@ static void *take_and_give(void *argument)
 {
 	unsigned int server = (unsigned int)(uintptr_t)argument;
 
-	for (unsigned int i = 0; i < 20000; i++) {
-		uint64_t word = drain_lease_take(&the_lease, server, 100, 200 + i % 7);
+	for (unsigned int i = 0; i < 5000; i++) {
+		uint64_t word;
 
-		if (!word)
-			continue;
+		while (!(word = drain_lease_take(&the_lease, server, 100, 200 + i % 7)))
+			sched_yield();
 		if (__atomic_add_fetch(&holders, 1, __ATOMIC_SEQ_CST) != 1)
 			abort();
 		__atomic_add_fetch(&taken, 1, __ATOMIC_RELAXED);
@@ -460,7 +461,7 @@ static void threads_never_hold_it_together(void **state)
 	for (unsigned int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
 	assert_int_equal(the_lease, 0);
-	assert_true(taken >= 20000);
+	assert_int_equal(taken, 20000);
 }
 
 int main(void)
