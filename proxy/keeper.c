@@ -108,6 +108,26 @@ static uint32_t what_it_may(const struct worker *worker, const struct tailor_jvm
 	return may;
 }
 
+static uint64_t responses(const struct worker *worker, unsigned int index)
+{
+	uint64_t sum = 0;
+
+	for (unsigned int i = 0; i < worker->options->workers; i++)
+		sum += __atomic_load_n(&worker->shared->workers[i].counters.server[index].responses, __ATOMIC_RELAXED);
+	return sum;
+}
+
+/* It may get requests now, and nothing says that it would not answer them: the last one that tried to connect could, and its JVM has not ended. */
+static bool runs(struct worker *worker, unsigned int index)
+{
+	struct kept *kept = &worker->keeper.server[index];
+
+	if (kept->gone && responses(worker, index) > kept->gone_responses)
+		kept->gone = false;
+	return !kept->gone && worker->server[index].standing.kind == TAILOR_STOP_NONE && !server_is_paused(worker, index) &&
+	       server_may_serve(worker, (int)index) && __atomic_load_n(&worker->shared->server[index].back_off_ns, __ATOMIC_RELAXED) == 0;
+}
+
 static uint64_t service_ns(const struct worker *worker, unsigned int index)
 {
 	uint64_t most_ns = expect_lengths_most(&worker->server[index].learned->service, SERVICE_PART);
@@ -122,7 +142,7 @@ static void view(struct worker *worker, unsigned int index, struct drain_server 
 	struct expect_rest stop = expect_stop_rest(&server->learned->stops, TAILOR_STOP_GC, "", 0);
 
 	*ret_view = (struct drain_server){
-	        .runs = server->standing.kind == TAILOR_STOP_NONE && !server_is_paused(worker, index) && server_may_serve(worker, (int)index),
+	        .runs = runs(worker, index),
 	        .collects = server->standing.kind != TAILOR_STOP_NONE,
 	        .in_flight = in_flight(worker, index),
 	        .service_ns = service_ns(worker, index),
@@ -255,7 +275,7 @@ static void go_on(struct worker *worker, const struct drain_server *servers)
 	keeper->lease = drain_lease_renew(&worker->shared->drain, keeper->lease, now_ns, now_ns + DRAIN_LEASE_NS);
 	/* Nobody has looked for too long, and it has been back in service; or somebody needs its places. */
 	if (!keeper->lease || queue_waiting(worker->shared->queue) > 0)
-		action = drain_end(&keeper->drain, keeper->drain.state == DRAIN_COLLECTING ? DRAIN_MET : DRAIN_LEFT, now_ns);
+		action = drain_end(&keeper->drain, keeper->warned ? DRAIN_MET : DRAIN_LEFT, now_ns);
 	else
 		action = drain_step(&keeper->drain, servers, worker->options->servers, now_ns);
 	if (action == DRAIN_WISH)
@@ -330,13 +350,18 @@ void keeper_detaching(struct worker *worker, unsigned int index)
 	if (worker->index != 0)
 		return;
 	leave(worker, index);
-	worker->keeper.server[index] = (struct kept){0};
+	worker->keeper.server[index] = (struct kept){.gone = true, .gone_responses = responses(worker, index)};
 }
 
 void keeper_changed(struct worker *worker)
 {
 	if (worker->index != 0)
 		return;
+	/* What was begun by other settings is not for these. */
+	if (worker->keeper.drain.state != DRAIN_NONE) {
+		drain_end(&worker->keeper.drain, worker->keeper.warned ? DRAIN_MET : DRAIN_LEFT, tailor_clock_ns());
+		over(worker);
+	}
 	for (unsigned int i = 0; !is_on(worker) && i < worker->options->servers; i++)
 		leave(worker, i);
 	set_next(worker);

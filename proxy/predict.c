@@ -14,6 +14,8 @@
 /* Until collections have been seen, it is full when it is full; in parts of young_size. */
 #define LEVEL_UNSEEN 1.0
 #define SPREAD_UNSEEN 0.03
+/* What threads have taken of it they use up after it is full. */
+#define LEVEL_MAX 1.2
 #define SPREAD_MIN 0.005
 /* A level that has to be guessed from a reading so far below it is not learned. */
 #define GUESS_MAX 0.2
@@ -77,7 +79,7 @@ static void learn_level(struct predict *predict, const struct predict_collection
 	if (guessed > GUESS_MAX * size)
 		return;
 	level = ((double)last->young_used + guessed) / size;
-	predict->level[predict->levels++ % PREDICT_COLLECTIONS] = level > 1 ? 1 : level;
+	predict->level[predict->levels++ % PREDICT_COLLECTIONS] = level < LEVEL_MAX ? level : LEVEL_MAX;
 }
 
 static void learn_collection(struct predict *predict, const struct tailor_jvm_heap *now, const struct predict_collection *collection)

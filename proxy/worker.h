@@ -381,6 +381,8 @@ struct kept {
 	struct predict predict;
 	uint64_t pauses; /* counted so far */
 	enum tailor_jvm_wish wished; /* the next collection will be this one */
+	bool gone;               /* its JVM was there and is not any more; it may be as before when it has answered, */
+	uint64_t gone_responses; /* more often than this */
 };
 
 struct keeper {

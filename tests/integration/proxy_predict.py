@@ -181,7 +181,7 @@ class Predictions(unittest.TestCase):
         self.meets_nobody(0.8, agent="full", collect="full", mode="balanced")
 
     def test_and_those_of_servers_that_allocate_by_themselves_without_a_wish(self):
-        scores = self.meets_nobody(0.5, agent="off", collect="off", garbage=(4, 60, 24))
+        scores = self.meets_nobody(0.4, agent="off", collect="off", garbage=(4, 60, 24))
         self.assertEqual(sum(score["wishes"] for score in scores.values()), 0)
 
     def test_what_one_side_does_not_allow_is_not_wished_for(self):
