@@ -216,10 +216,15 @@ static void check_choice(unsigned int server)
 /* Nor to one that is drained while another one runs. */
 static void check_drained(unsigned int server)
 {
-	if (!server_is_drained(server) || is_any_full_or_tried())
+	if (!server_is_drained(server))
 		return;
-	if (world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS)
+	/* None has been down for so long that none is tried any more. */
+	if (world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS + world.options.connect_timeout_ns)
 		return;
+	for (unsigned int i = 0; i < world.options.servers; i++) {
+		if (world.options.in_flight_max && at_server[i] >= world.options.in_flight_max)
+			return;
+	}
 	for (unsigned int i = 0; i < world.options.servers; i++)
 		world_check(i == server || server_stands(i, false) || server_was_gone(i), "a new request for server %u, which is drained, while server %u runs", server, i);
 }

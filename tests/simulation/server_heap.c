@@ -177,7 +177,13 @@ void server_heap_turn(void)
 
 bool server_is_drained(unsigned int server)
 {
-	return drained == (int)server && world.now_ns > drained_since_ns + MS && judged_ns + MS > world.now_ns;
+	struct tailor_proxy_status status;
+
+	if (!world.heaps || drained != (int)server || world.now_ns < drained_since_ns + MS || !world.proxy)
+		return false;
+	/* It may have been so until just now. */
+	tailor_proxy_status(world.proxy, &status);
+	return status.server[server].drained;
 }
 
 void server_heap_end(void)
