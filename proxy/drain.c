@@ -86,11 +86,15 @@ static uint64_t wish_ns(const struct drain_server *server)
 	return GRANT_NS + (heap->young_size ? (uint64_t)((double)FILL_NS * (double)left / (double)heap->young_size) : 0);
 }
 
-/* How long it will be out of service. */
+/* How long it will take until it collects, and until it is back in service. */
+static uint64_t leaving_ns(const struct drain_server *server)
+{
+	return service_ns(server) + MARGIN_NS + (may_wish(server) ? wish_ns(server) : 0);
+}
+
 static uint64_t away_ns(const struct drain_server *server)
 {
-	return service_ns(server) + MARGIN_NS + (may_wish(server) ? wish_ns(server) : 0) +
-	       (server->stop_known ? server->stop_ns : STOP_NS_UNKNOWN);
+	return leaving_ns(server) + (server->stop_known ? server->stop_ns : STOP_NS_UNKNOWN);
 }
 
 static struct predict_next next_of(const struct drain_server *server, uint64_t now_ns, double more)
@@ -165,11 +169,12 @@ int drain_choose(const struct drain *drain, const struct drain_server *servers, 
 	uint64_t soonest_ns = UINT64_MAX;
 	int chosen = -1;
 
+	/* The collection comes anyway: what another one would do during it matters only to whoever could wait. */
 	for (unsigned int i = 0; i < count; i++) {
 		struct predict_next next = next_of(&servers[i], now_ns, 0);
 
 		if (!is_drainable(drain, servers, i, now_ns) || !is_near(&servers[i], &drain->held[i], now_ns) || next.ns >= soonest_ns ||
-		    !is_replaceable(servers, count, i, away_ns(&servers[i]), now_ns))
+		    !is_replaceable(servers, count, i, leaving_ns(&servers[i]), now_ns))
 			continue;
 		soonest_ns = next.ns;
 		chosen = (int)i;

@@ -132,6 +132,18 @@ static void what_is_short_or_never_predicted_is_not_worth_it(void **state)
 	assert_int_equal(choose(group), -1);
 }
 
+static void a_collection_that_comes_anyway_is_not_put_off_by_what_the_other_will_do_meanwhile(void **state)
+{
+	struct group *group = group_new(2);
+
+	(void)state;
+	/* Under the whole load the other one will collect in 300 ms, and this one takes a second. */
+	group->server[0].stop_ns = 1000 * MS;
+	group->heap[1].young_used = 70 * MB;
+	fill(group, 990 * MS, first_only);
+	assert_int_equal(choose(group), 0);
+}
+
 static void a_drain_waits_for_the_requests_then_for_the_collection(void **state)
 {
 	struct group *group = group_new(2);
@@ -470,6 +482,7 @@ int main(void)
 		cmocka_unit_test(a_server_whose_collection_is_near_is_drained),
 		cmocka_unit_test(none_is_drained_for_another_that_cannot_serve),
 		cmocka_unit_test(what_is_short_or_never_predicted_is_not_worth_it),
+		cmocka_unit_test(a_collection_that_comes_anyway_is_not_put_off_by_what_the_other_will_do_meanwhile),
 		cmocka_unit_test(a_drain_waits_for_the_requests_then_for_the_collection),
 		cmocka_unit_test(a_collection_that_is_over_before_the_next_look_counts),
 		cmocka_unit_test(a_collection_that_does_not_come_is_not_waited_for_and_not_soon_again),
