@@ -49,6 +49,24 @@ static __always_inline uint64_t stop_word(const volatile struct tailor_stop *sto
 	return safepoint_ns ? TAILOR_STOP(TAILOR_STOP_SAFEPOINT, safepoint_ns) : 0;
 }
 
+/* Pairs with the fence of a worker that is about to sleep: an exchange of the word is before. */
+static __always_inline int stop_is_waited_for(const struct tailor_stop *stop)
+{
+	const volatile uint64_t *waits = (const volatile uint64_t *)stop->waits;
+
+	_Static_assert(sizeof(stop->waits) == 2 * sizeof(*waits), "all of them");
+	return (waits[0] | waits[1]) != 0;
+}
+
+/* What those who sleep through it will want to know. */
+static __always_inline void stop_is_over(struct tailor_stop *stop, uint64_t word)
+{
+	uint64_t now_ns = bpf_ktime_get_ns();
+
+	*(volatile uint64_t *)&stop->last = TAILOR_STOP(TAILOR_STOP_KIND(word), now_ns - TAILOR_STOP_SINCE_NS(word));
+	*(volatile uint64_t *)&stop->end_ns = now_ns;
+}
+
 /*
  * Says what the entry's times say. Other CPUs may change one of these meanwhile, and say so before or after this: whoever is last to say it
  * looks once more (an exchange is a full barrier), and so nobody leaves behind what is not so any more.
@@ -57,8 +75,11 @@ static __always_inline uint64_t stop_word(const volatile struct tailor_stop *sto
 
 static __always_inline void stop_say(struct tailor_stop *stop)
 {
-	uint64_t word = stop_word(stop), before = __sync_lock_test_and_set(&stop->word, word);
+	uint64_t word = stop_word(stop), before = *(volatile uint64_t *)&stop->word;
 
+	if (before && TAILOR_STOP_SINCE_NS(word) != TAILOR_STOP_SINCE_NS(before))
+		stop_is_over(stop, before);
+	before = __sync_lock_test_and_set(&stop->word, word);
 	for (int i = 0; i < STOP_SAYINGS && stop_word(stop) != word; i++) {
 		word = stop_word(stop);
 		(void)__sync_lock_test_and_set(&stop->word, word);
@@ -67,7 +88,8 @@ static __always_inline void stop_say(struct tailor_stop *stop)
 		return;
 	if (word && TAILOR_STOP_SINCE_NS(word) != TAILOR_STOP_SINCE_NS(before))
 		__sync_fetch_and_add(&stop->count, 1);
-	stop_wake();
+	if (stop_is_waited_for(stop))
+		stop_wake();
 }
 
 /* Runs the statement for each server that is this process: several may be the same. */

@@ -84,6 +84,11 @@ void exchange_granted(struct worker *worker, struct client *client, int server)
 			queue_give_place(worker, (unsigned int)server);
 		server = now;
 	}
+	if (server < 0) {
+		server = server_last_resort(worker, -1);
+		if (server >= 0 && !queue_take_place(worker, (unsigned int)server))
+			server = -1;
+	}
 	if (server < 0 || begin_attempt(worker, client, (unsigned int)server,
 	                                (enum tailor_failover_reason)exchange->queued_reason, exchange->queued_fresh, -1) < 0)
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
@@ -144,13 +149,18 @@ static bool retry(struct worker *worker, struct client *client, unsigned int ser
 	struct exchange *exchange = &client->exchange;
 	int next = server_other(worker, server);
 	struct failover_case c = describe(worker, exchange, server, next, reason);
+	bool other_down = c.other_down;
 
 	c.stale_connection = stale;
+	/* Asked now, it may be back. */
+	c.other_down = other_down && stale;
 	if (failover_judge(&c).action != FAILOVER_REPLAY)
 		return false;
 	/* A server that is just going may still take a connection; the other one, if it answers, is the surer. */
-	if (stale && (!c.other_exists || c.other_down || c.other_paused))
+	if (stale && (!c.other_exists || other_down || c.other_paused))
 		next = server_choose(worker);
+	else if (other_down)
+		next = server_last_resort(worker, (int)server);
 	if (next < 0)
 		return false;
 	/* A new connection to the same server makes no good yet: if it dies, too, the other one is left. */

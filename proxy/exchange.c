@@ -157,6 +157,8 @@ void exchange_start(struct worker *worker, struct client *client)
 		exchange_refuse(worker, client, head->method_known == HTTP1_OPTIONS ? 200 : 501, TAILOR_REFUSED_MAX_FORWARDS);
 		return;
 	}
+	if (server < 0)
+		server = server_last_resort(worker, -1);
 	if (server < 0) {
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 		return;

@@ -17,6 +17,12 @@ void pause_look(struct worker *worker);
 /* By what the server stands still at this moment, and since when (TAILOR_STOP); TAILOR_STOP_NONE where it runs. */
 uint64_t pause_word(const struct worker *worker, unsigned int server);
 
+/*
+ * Why the collection that is the server's `pauses`th began, "" where that is not known (yet), or it is not the last one any more: agents of
+ * some JVMs know it only later than that it began (tailor/jvm_page.h).
+ */
+void pause_cause(const struct server *server, uint64_t pauses, char ret_cause[TAILOR_JVM_CAUSE_BYTES]);
+
 /* Whether somebody tells what pause_look() has not seen. */
 bool pause_changed(const struct worker *worker);
 

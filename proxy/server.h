@@ -19,6 +19,15 @@ bool server_may_serve(const struct worker *worker, int server);
 /* The server for a new request, as options->mode says, or -1 when all are down and there is no idle connection to any. */
 int server_choose(const struct worker *worker);
 
+/*
+ * Where no server can be asked by the rules: one that counts as down but may take connections again, and is to be connected to now; -1:
+ * none. Each is asked so by one request at a time, and 10 ms after the last one failed at the soonest; by others, too, meanwhile, whose
+ * server has just failed them (`failed`; -1: none has), which are no more than were in flight there.
+ */
+int server_last_resort(struct worker *worker, int failed);
+/* A connection was given up before it was known whether it could be made. */
+void server_connect_given_up(struct worker *worker, unsigned int server);
+
 /* The one that takes over from `server` as the active one, in the configured order; -1 when no other may serve. */
 int server_next(const struct worker *worker, unsigned int server);
 

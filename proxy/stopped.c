@@ -6,6 +6,7 @@
 
 #include "proxy/exchange.h"
 #include "proxy/failover.h"
+#include "proxy/keeper.h"
 #include "proxy/pause.h"
 #include "proxy/record.h"
 #include "proxy/server.h"
@@ -72,6 +73,15 @@ static void judge_in_flight(struct worker *worker, unsigned int index)
 	}
 }
 
+/* Whoever could not say why it collects when that began may know by now. */
+static void find_cause(struct server *server)
+{
+	struct standing *standing = &server->standing;
+
+	if (standing->kind == TAILOR_STOP_GC && !standing->cause[0])
+		pause_cause(server, standing->pauses, standing->cause);
+}
+
 /* How much longer, as far as is known now, and whether that is too long. */
 static void expect(struct worker *worker, unsigned int index)
 {
@@ -82,6 +92,7 @@ static void expect(struct worker *worker, unsigned int index)
 	struct failover_stop stop = {.when = worker->options->replay_when, .lasted_ns = lasted_ns};
 	int other = server_other(worker, index);
 
+	find_cause(server);
 	stop.rest = expect_stop_rest(&server->learned->stops, standing->kind, standing->cause, lasted_ns);
 	/* Where nobody has answered yet: most likely as fast as this one did. */
 	stop.service_ns = other >= 0 ? stopped_service_ns(worker, (unsigned int)other) : 0;
@@ -140,6 +151,7 @@ static void become(struct worker *worker, unsigned int index, enum tailor_stop_k
 
 	standing->kind = kind;
 	standing->kinds |= (uint8_t)(1u << kind);
+	standing->pauses = worker->server[index].pauses_seen;
 	snprintf(standing->cause, sizeof(standing->cause), "%s", cause);
 	__atomic_store_n(&worker->counters.server[index].stop, kind, __ATOMIC_RELAXED);
 }
@@ -215,9 +227,12 @@ void stopped_end(struct worker *worker, unsigned int index, uint64_t end_ns)
 
 	for (const struct upstream *upstream = server->in_flight; upstream; upstream = upstream->next)
 		stopped_leave(worker, &upstream->client->exchange.attempt[upstream->attempt]);
+	find_cause(server);
 	if (is_of_one_kind(standing) && end_ns > standing->since_ns)
 		expect_learn(&server->learned->stops, standing->kind, standing->cause, end_ns - standing->since_ns);
 	tell(worker, index, end_ns);
+	if (standing->kinds & 1u << TAILOR_STOP_GC && standing->in_flight)
+		keeper_met(worker, index, standing->in_flight);
 	count(&worker->counters.server[index].stops[standing->kind]);
 	count_add(&worker->counters.server[index].paused, (uint64_t)-1);
 	__atomic_store_n(&worker->counters.server[index].stop, TAILOR_STOP_NONE, __ATOMIC_RELAXED);

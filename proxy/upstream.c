@@ -229,6 +229,8 @@ void upstream_receive(struct worker *worker, struct upstream *upstream)
 
 void upstream_drop(struct worker *worker, struct upstream *upstream)
 {
+	if (upstream->state == UPSTREAM_CONNECTING)
+		server_connect_given_up(worker, upstream->server);
 	detach(worker, upstream);
 	close_upstream(worker, upstream);
 }

@@ -12,6 +12,8 @@
 
 /* As many servers as a proxy may have; the index is the server's in its configuration. */
 #define TAILOR_STOP_SERVERS 16
+/* And as many workers. */
+#define TAILOR_STOP_WAITERS 16
 
 enum tailor_stop_kind {
 	TAILOR_STOP_NONE = 0,      /* it runs */
@@ -29,7 +31,12 @@ enum tailor_stop_kind {
 #define TAILOR_STOP_KIND(word) ((enum tailor_stop_kind)((word) & 7))
 #define TAILOR_STOP_SINCE_NS(word) ((uint64_t)(word) >> 3)
 
-/* A cache line of its own for each: only the kernel writes it, and whoever tells it the process. */
+/*
+ * Two cache lines for each. The first one only the kernel writes, and whoever tells it the process. The second one is the workers': each
+ * sets its `waits` before it sleeps where it wants to be woken by the next change of the word, looks at the word once more after a full fence,
+ * and then sleeps; the kernel stores the word first and then, after a full fence, looks who waits. What somebody has missed who did not wait is
+ * in `count`, `last` and `end_ns`.
+ */
 struct tailor_stop {
 	uint64_t word;
 	uint64_t count; /* stops begun so far: it only grows, whichever process it is */
@@ -37,9 +44,16 @@ struct tailor_stop {
 	uint64_t pid;          /* 0: nobody's stops are told here */
 	uint64_t safepoint_ns; /* since when it is in a safepoint, 0: it is in none */
 	uint64_t signal_ns;    /* since when one of its threads is stopped */
-	uint64_t reserved[3];
+	/* Written before the word says that it is over. */
+	uint64_t last;   /* TAILOR_STOP(kind, its length in ns) of the last one that is over; 0: none is */
+	uint64_t end_ns; /* when it was */
+	uint64_t reserved;
+
+	uint8_t waits[TAILOR_STOP_WAITERS]; /* by worker; not 0: it is to be woken */
+	uint64_t reserved2[6];
 };
-_Static_assert(sizeof(struct tailor_stop) == 64, "servers share no cache line");
+_Static_assert(sizeof(struct tailor_stop) == 128, "servers share no cache line");
+_Static_assert(__builtin_offsetof(struct tailor_stop, waits) == 64, "what the workers write starts a cache line");
 
 /* Of the BPF ring buffer that wakes whoever polls it: its size, and what a change takes of it, once with the kernel's header. */
 #define TAILOR_STOP_CHANGES_BYTES 65536

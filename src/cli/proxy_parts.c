@@ -6,6 +6,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <tailor/window.h>
 #include <unistd.h>
@@ -182,6 +183,29 @@ static void judge_busy_poll(const struct tailor_config *config)
 		          config->workers, cpus);
 }
 
+/* As in linux/sched/types.h, which glibc has not. */
+struct scheduling {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/*
+ * A worker runs for some 10 us at a time and then sleeps. Who says so (Linux 6.12) runs at once when it wakes up, also where the CPU is
+ * somebody else's whose slice of some ms has just begun; it gets no more of the CPU than its nice value says. 0: as long as all others.
+ */
+#define SLICE_NS UINT64_C(100000) /* the least there is */
+
+static void set_slice(uint64_t ns)
+{
+	const struct scheduling wanted = {.size = sizeof(wanted), .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = ns};
+
+	/* Where it cannot be had, everything works the same, and later. */
+	(void)syscall(SYS_sched_setattr, 0, &wanted, 0);
+}
+
 /*
  * Threads inherit how they are scheduled from the one that starts them: this one takes the workers' priority while it has
  * the right to, and goes back when they run.
@@ -198,6 +222,8 @@ static int raise_priority(struct proxy_run *run)
 		ret = sched_setscheduler(0, SCHED_FIFO, &fifo);
 	else if (config->priority_given || config->nice < run->own_nice)
 		ret = setpriority(PRIO_PROCESS, 0, config->nice);
+	if (!config->fifo)
+		set_slice(SLICE_NS);
 	if (ret == 0 || !config->priority_given)
 		return 0;
 	proxy_say("priority.%s: %s; start it as root or with CAP_SYS_NICE, or leave the key out", config->fifo ? "fifo" : "nice",
@@ -211,6 +237,8 @@ static void restore_priority(const struct proxy_run *run)
 
 	if (run->config.fifo)
 		(void)sched_setscheduler(0, SCHED_OTHER, &normal);
+	else
+		set_slice(0);
 	(void)setpriority(PRIO_PROCESS, 0, run->own_nice);
 }
 

@@ -9,6 +9,7 @@
 #include "cli/metric.h"
 #include "cli/proxy_reload.h"
 #include "cli/proxy_run.h"
+#include "cli/proxy_status_predict.h"
 #include "cli/proxy_status_stops.h"
 
 /* Of a reload. */
@@ -64,20 +65,21 @@ static json_t *servers_json(const struct proxy_run *run, const struct snapshot *
 		char address[TAILOR_ADDRESS_TEXT_BYTES];
 		json_t *server;
 
-		server = json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "name",
+		server = json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "name",
 		                   run->config.server[i].name, "address",
 		                   tailor_address_format(address, &run->config.server[i].address), "state",
 		                   status->paused ? "paused" : "running", "agent", status->agent, "pid",
 		                   (int)snapshot->server[i].pid, "requests", (json_int_t)status->requests, "responses",
 		                   (json_int_t)status->responses, "in_flight", (int)status->in_flight, "connections",
 		                   (int)status->connections, "connects", (json_int_t)status->connects, "connect_failures",
-		                   (json_int_t)status->connect_failures, "pauses_seen", (json_int_t)status->pauses,
+		                   (json_int_t)status->connect_failures, "last_resorts", (json_int_t)status->last_resorts, "pauses_seen", (json_int_t)status->pauses,
 		                   "moved_away", (json_int_t)status->moved_away, "moved_here",
 		                   (json_int_t)status->moved_here, "pauses",
 		                   (json_int_t)snapshot->server[i].pauses, "pause_ms_total",
 		                   to_ms(snapshot->server[i].pause_ns_total), "pause_ms_max",
 		                   to_ms(snapshot->server[i].pause_ns_max));
 		status_stops_server_json(server, status);
+		status_predict_server_json(server, status);
 		json_array_append_new(servers, server);
 	}
 	return servers;
@@ -168,6 +170,8 @@ static void server_metrics(FILE *out, const struct proxy_run *run, const struct 
 		{"server_responses_total", "Complete responses of the server.", offsetof(struct tailor_proxy_server_status, responses)},
 		{"server_connect_failures_total", "Connections that could not be made.",
 		 offsetof(struct tailor_proxy_server_status, connect_failures)},
+		{"server_last_resorts_total", "Times that the server was asked although it counted as down, as no other could be.",
+		 offsetof(struct tailor_proxy_server_status, last_resorts)},
 		{"server_pauses_total", "Pauses of the server's JVM that the proxy saw begin.", offsetof(struct tailor_proxy_server_status, pauses)},
 		{"server_moved_away_total", "Requests moved to another server when this one paused.",
 		 offsetof(struct tailor_proxy_server_status, moved_away)},
@@ -285,6 +289,7 @@ static char *metrics_text(struct proxy_run *run)
 	fprintf(out, "tailor_queued %u\n", snapshot.proxy.queued);
 	server_metrics(out, run, &snapshot);
 	status_stops_metrics(out, run, &snapshot.proxy, &snapshot.observer);
+	status_predict_metrics(out, run, &snapshot.proxy);
 	latency_metrics(out, run, &snapshot);
 	loss_metrics(out, run);
 	fclose(out);

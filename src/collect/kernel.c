@@ -389,7 +389,7 @@ const struct tailor_late *tailor_kernel_lates(const struct tailor_kernel *kernel
 	return kernel->lates.start;
 }
 
-const struct tailor_stop *tailor_kernel_stops(const struct tailor_kernel *kernel)
+struct tailor_stop *tailor_kernel_stops(const struct tailor_kernel *kernel)
 {
 	return tailor_kernel_stops_table(kernel->stops);
 }

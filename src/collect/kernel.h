@@ -53,10 +53,11 @@ const struct tailor_late *tailor_kernel_lates(const struct tailor_kernel *kernel
 
 /*
  * Which of the traced servers stand still, as the kernel sees them; TAILOR_STOP_SERVERS entries; lives as long as the kernel. The
- * descriptor polls readable from the first change on; whoever waits for edges (a multishot poll of io_uring, EPOLLET) is woken at each one,
- * several in a row perhaps at once. Nobody reads it, and as many as like may poll it.
+ * descriptor polls readable from the first change on that somebody waited for (tailor_stop.waits, which the caller's workers write); whoever waits
+ * for edges (a multishot poll of io_uring, EPOLLET) is woken at each one, several in a row perhaps at once. Nobody reads it, and as many as
+ * like may poll it.
  */
-const struct tailor_stop *tailor_kernel_stops(const struct tailor_kernel *kernel);
+struct tailor_stop *tailor_kernel_stops(const struct tailor_kernel *kernel);
 int tailor_kernel_stops_fd(const struct tailor_kernel *kernel);
 
 /*

@@ -175,7 +175,7 @@ void tailor_kernel_stops_forget(struct tailor_kernel_stops *stops, pid_t pid)
 	pthread_mutex_unlock(&stops->lock);
 }
 
-const struct tailor_stop *tailor_kernel_stops_table(const struct tailor_kernel_stops *stops)
+struct tailor_stop *tailor_kernel_stops_table(const struct tailor_kernel_stops *stops)
 {
 	return stops->table;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Private to the room: the table of servers that stand still (bpf/stop.bpf.h), whose stops are told there, and the descriptor that wakes
- * whoever polls it at each change. A record of the change stays in a ring buffer that nobody reads, as each worker is to see it: a thread of
+ * whoever polls it at each change that somebody waits for. A record of the change stays in a ring buffer that nobody reads, as each worker is to see it: a thread of
  * this takes the old ones out, all but the last.
  */
 #ifndef TAILOR_COLLECT_KERNEL_STOPS_H
@@ -30,7 +30,7 @@ int tailor_kernel_stops_tell(struct tailor_kernel_stops *stops, unsigned int ser
 void tailor_kernel_stops_forget(struct tailor_kernel_stops *stops, pid_t pid);
 
 /* As tailor_kernel_stops() and tailor_kernel_stops_fd(). */
-const struct tailor_stop *tailor_kernel_stops_table(const struct tailor_kernel_stops *stops);
+struct tailor_stop *tailor_kernel_stops_table(const struct tailor_kernel_stops *stops);
 int tailor_kernel_stops_changes(const struct tailor_kernel_stops *stops);
 
 #endif /* TAILOR_COLLECT_KERNEL_STOPS_H */

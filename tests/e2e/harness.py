@@ -183,9 +183,11 @@ class Server(Process):
 
 
 class Proxy(Process):
-    """`tailor proxy`. Its files are in the scene's directory, under its name. `failover`: whether on collections, or on what."""
+    """`tailor proxy`. Its files are in the scene's directory, under its name. `failover`: whether on collections, or on what;
+    `predict`: more keys of that section."""
 
-    def __init__(self, scene, name, servers, failover=False, more="", agent=True, user=None, slow="5ms", baseline=0, replay="GET, HEAD"):
+    def __init__(self, scene, name, servers, failover=False, more="", agent=True, user=None, slow="5ms", baseline=0, replay="GET, HEAD",
+                 predict=""):
         self.directory = scene.directory / f"{name}.d"
         self.directory.mkdir(exist_ok=True)
         self.timelines = self.directory / "timelines"
@@ -196,7 +198,7 @@ class Proxy(Process):
             text += f"  - {{name: {server}, address: {address}}}\n"
         text += f"slow: {{threshold: {slow}, baseline_one_in: {baseline}}}\n"
         on = failover if isinstance(failover, str) else "gc" if failover else ""
-        text += f"failover: {{on: [{on}], replay: [{replay}]}}\n"
+        text += f"failover: {{on: [{on}], replay: [{replay}]{predict and ', ' + predict}}}\n"
         text += f"timelines: {{path: {self.timelines}, max_size: 64MiB}}\n"
         text += f'admin: {{listen: "unix:{self.admin_socket}"}}\n'
         if agent:

@@ -119,7 +119,7 @@ static int is_ending;
 /* As a worker does it. */
 static void *watch_stops(void *context)
 {
-	const struct tailor_stop *stop = tailor_kernel_stops(kernel);
+	struct tailor_stop *stop = tailor_kernel_stops(kernel);
 	struct tailor_ring_options options = {.entries = 8};
 	struct tailor_completion completion;
 	struct tailor_ring *ring;
@@ -128,6 +128,7 @@ static void *watch_stops(void *context)
 	(void)context;
 	if (tailor_ring_open(&options, &ring) != 0)
 		exit(1);
+	__atomic_store_n(&stop->waits[0], 1, __ATOMIC_SEQ_CST);
 	tailor_ring_poll(ring, tailor_kernel_stops_fd(kernel), 0);
 	while (!__atomic_load_n(&is_ending, __ATOMIC_RELAXED)) {
 		int result = tailor_ring_wait(ring, tailor_clock_ns() + END_NS);

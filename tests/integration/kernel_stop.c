@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,12 @@ static uint64_t count_of(unsigned int server)
 	return __atomic_load_n(&tailor_kernel_stops(kernel)[server].count, __ATOMIC_RELAXED);
 }
 
+static void wait_for_all(bool waits)
+{
+	for (unsigned int i = 0; i < TAILOR_STOP_SERVERS; i++)
+		__atomic_store_n(&tailor_kernel_stops(kernel)[i].waits[TAILOR_STOP_WAITERS - 1], waits, __ATOMIC_SEQ_CST);
+}
+
 static int open_ring(void **state)
 {
 	static const struct tailor_ring_options options = {.entries = 8};
@@ -41,6 +48,7 @@ static int open_ring(void **state)
 	(void)state;
 	if (tailor_ring_open(&options, &ring) != 0)
 		return -1;
+	wait_for_all(true);
 	tailor_ring_poll(ring, tailor_kernel_stops_fd(kernel), TOKEN);
 	/* What was told before it polls is told at once, if anything was. */
 	tailor_ring_wait(ring, tailor_clock_ns() + 20 * TAILOR_NS_PER_MS);
@@ -189,6 +197,42 @@ static void nobody_hears_of_a_server_whose_stops_are_not_to_be_told(void **state
 		assert_int_equal(word_of(i), 0);
 	tailor_kernel_untrace(kernel, child.pid);
 	child_stop(&child);
+}
+
+static void nobody_is_woken_who_does_not_wait_and_nothing_is_missed(void **state)
+{
+	enum { SERVER = 3, STOPPED_US = 5000 };
+	struct child child = start_server(SERVER, one_thread, NULL);
+	const struct tailor_stop *stop = &tailor_kernel_stops(kernel)[SERVER];
+	uint64_t count = count_of(SERVER), before_ns;
+	siginfo_t information;
+
+	(void)state;
+	assert_int_equal(child_ask(&child, 1), 2);
+	wait_for_all(false);
+	for (int i = 0; i < 5; i++) {
+		before_ns = tailor_clock_ns();
+		assert_int_equal(kill(child.pid, SIGSTOP), 0);
+		assert_int_equal(waitid(P_PID, (id_t)child.pid, &information, WSTOPPED), 0);
+		assert_int_equal(hear(tailor_clock_ns() + STOPPED_US * TAILOR_NS_PER_US), 0);
+		assert_int_equal(TAILOR_STOP_KIND(word_of(SERVER)), TAILOR_STOP_SIGNAL);
+		assert_int_equal(kill(child.pid, SIGCONT), 0);
+		assert_int_equal(child_ask(&child, 1), 2);
+		assert_int_equal(hear(tailor_clock_ns() + TAILOR_NS_PER_MS), 0);
+		assert_int_equal(word_of(SERVER), 0);
+		assert_int_equal(TAILOR_STOP_KIND(stop->last), TAILOR_STOP_SIGNAL);
+		assert_in_range(TAILOR_STOP_SINCE_NS(stop->last), STOPPED_US * TAILOR_NS_PER_US, stop->end_ns - before_ns);
+		assert_true(stop->end_ns <= tailor_clock_ns());
+	}
+	assert_int_equal(count_of(SERVER), count + 5);
+	/* One that waits is enough, whichever it is. */
+	__atomic_store_n(&tailor_kernel_stops(kernel)[SERVER].waits[0], 1, __ATOMIC_SEQ_CST);
+	assert_int_equal(kill(child.pid, SIGSTOP), 0);
+	hear_of(SERVER, TAILOR_STOP_SIGNAL);
+	assert_int_equal(kill(child.pid, SIGCONT), 0);
+	hear_of(SERVER, TAILOR_STOP_NONE);
+	__atomic_store_n(&tailor_kernel_stops(kernel)[SERVER].waits[0], 0, __ATOMIC_SEQ_CST);
+	end_server(SERVER, &child);
 }
 
 static void a_process_may_be_several_servers(void **state)
@@ -422,6 +466,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test_setup_teardown(a_worker_hears_at_once_that_a_server_was_stopped_and_goes_on, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(nobody_hears_of_a_server_whose_stops_are_not_to_be_told, open_ring, close_ring),
+	        cmocka_unit_test_setup_teardown(nobody_is_woken_who_does_not_wait_and_nothing_is_missed, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(a_process_may_be_several_servers, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(a_server_that_is_traced_no_more_stands_still_no_more, open_ring, close_ring),
 	        cmocka_unit_test_setup_teardown(a_server_that_is_killed_while_it_is_stopped_stands_still_no_more, open_ring, close_ring),

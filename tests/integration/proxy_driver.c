@@ -12,7 +12,8 @@
  *   pause S, resume S
  *   blink S [US]      a pause that is over before anybody is told, and that was so long
  *   pulse S US        a pause of that length; says how many us it was
- *   tell S KIND       what the kernel's table says of server S: enum tailor_stop_kind (option "table 1")
+ *   cause S [WORD]    why it collects, as far as its agent knows: from the next pause on, or only in the one that goes on
+ *   tell S KIND       what the kernel's table says of server S: enum tailor_stop_kind (option "table 1"); wakes who waits for it
  *   beat S, unbeat S  its agent's heartbeat, which is missing at first
  *   gone S            its process has ended
  *   swap
@@ -84,10 +85,10 @@ static void print_status(void)
 		const struct tailor_proxy_server_status *s = &status.server[i];
 
 		printf("%s{\"requests\":%" PRIu64 ",\"responses\":%" PRIu64 ",\"connects\":%" PRIu64
-		       ",\"connect_failures\":%" PRIu64 ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64 ",\"moved_here\":%" PRIu64
+		       ",\"connect_failures\":%" PRIu64 ",\"last_resorts\":%" PRIu64 ",\"pauses\":%" PRIu64 ",\"moved_away\":%" PRIu64 ",\"moved_here\":%" PRIu64
 		       ",\"in_flight\":%u,\"connections\":%u,\"agent\":%u,\"paused\":%u,\"stop\":%u,\"service_ns\":%" PRIu64 ",\"stops\":[%" PRIu64 ",%" PRIu64
 		       ",%" PRIu64 ",%" PRIu64 "]}",
-		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->pauses,
+		       i ? "," : "", s->requests, s->responses, s->connects, s->connect_failures, s->last_resorts, s->pauses,
 		       s->moved_away, s->moved_here, s->in_flight, s->connections, s->agent, s->paused, s->stop, s->service_ns,
 		       s->stops[TAILOR_STOP_SAFEPOINT], s->stops[TAILOR_STOP_SIGNAL], s->stops[TAILOR_STOP_GC], s->stops[TAILOR_STOP_STALL]);
 	}
@@ -206,11 +207,16 @@ static void set_state(unsigned int server, enum tailor_jvm_state state)
 /* As the kernel does it: the word first, then whoever polls. */
 static void tell(unsigned int server, unsigned int kind)
 {
-	uint64_t one = 1;
+	uint64_t one = 1, now_ns = tailor_clock_ns(), waits[TAILOR_STOP_WAITERS / sizeof(one)], before = stops[server].word;
 
-	stops[server].count += kind != TAILOR_STOP_NONE;
-	__atomic_store_n(&stops[server].word, TAILOR_STOP(kind, tailor_clock_ns()), __ATOMIC_SEQ_CST);
-	if (write(options.stops_fd, &one, sizeof(one)) != sizeof(one))
+	if (before) {
+		stops[server].last = TAILOR_STOP(TAILOR_STOP_KIND(before), now_ns - TAILOR_STOP_SINCE_NS(before));
+		stops[server].end_ns = now_ns;
+	}
+	__atomic_store_n(&stops[server].word, kind ? TAILOR_STOP(kind, now_ns) : 0, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(&stops[server].count, kind != TAILOR_STOP_NONE, __ATOMIC_SEQ_CST);
+	memcpy(waits, stops[server].waits, sizeof(waits));
+	if ((waits[0] | waits[1]) && write(options.stops_fd, &one, sizeof(one)) != sizeof(one))
 		perror("write");
 }
 
@@ -264,7 +270,12 @@ static void pulse(unsigned int server, unsigned int us)
 	printf("%" PRIu64 "\n", (tailor_clock_ns() - began_ns) / TAILOR_NS_PER_US);
 }
 
-static void run(const char *command, unsigned int argument, unsigned int number)
+static void set_cause(unsigned int server, const char *cause)
+{
+	snprintf(pages[server]->cause, sizeof(pages[server]->cause), "%s", cause);
+}
+
+static void run(const char *command, unsigned int argument, unsigned int number, const char *word)
 {
 	if (strcmp(command, "status") == 0) {
 		print_status();
@@ -303,6 +314,8 @@ static void run(const char *command, unsigned int argument, unsigned int number)
 		blink(argument, number);
 	} else if (strcmp(command, "pulse") == 0) {
 		pulse(argument, number);
+	} else if (strcmp(command, "cause") == 0) {
+		set_cause(argument, word);
 	} else if (strcmp(command, "tell") == 0) {
 		tell(argument, number);
 	} else if (strcmp(command, "beat") == 0) {
@@ -449,17 +462,18 @@ int main(int argc, char **argv)
 	printf("listening %s\n", tailor_address_format(address, &listening));
 	fflush(stdout);
 	while (fgets(line, sizeof(line), stdin)) {
-		char command[32] = "";
+		char command[32] = "", word[32] = "";
 		unsigned int argument = 0, number = 0;
 
-		if (sscanf(line, "%31s %u %u", command, &argument, &number) < 1)
+		if (sscanf(line, "%31s %u %31s", command, &argument, word) < 1)
 			continue;
+		number = (unsigned int)atoi(word);
 		if (strcmp(command, "stop") == 0) {
 			tailor_proxy_stop(proxy, tailor_clock_ns() + argument * TAILOR_NS_PER_MS);
 			printf("end\n");
 			return 0;
 		}
-		run(command, argument, number);
+		run(command, argument, number, word);
 		printf("end\n");
 		fflush(stdout);
 	}

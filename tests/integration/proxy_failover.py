@@ -307,6 +307,97 @@ def with_all_servers_down_the_answer_is_503():
         revived.stop()
 
 
+def a_server_that_is_back_is_asked_where_all_count_as_down():
+    closed = [Backend(), Backend()]
+    for backend in closed:
+        backend.stop()
+    with Proxy(*closed) as proxy:
+        # Four times found down: for 800 ms more by now.
+        began = time.monotonic()
+        while time.monotonic() < began + 0.85:
+            assert proxy.get().status == 503
+            time.sleep(0.005)
+        revived = Backend(port=closed[1].port)
+        began = time.monotonic()
+        until(lambda: proxy.get().status == 200, "it is tried")
+        took = time.monotonic() - began
+        assert took < 0.25, f"after {took:.3f} s"
+        assert proxy.status()["server"][1]["last_resorts"] > 0, proxy.status()
+        for _ in range(3):
+            assert proxy.get().status == 200
+        revived.stop()
+
+
+def a_dying_server_is_left_for_one_that_counts_as_down():
+    dying = threading.Event()
+    first = Backend(lambda r, c: None if dying.is_set() else ok(b"a"))
+    second = Backend()
+    second.stop()
+    with Proxy(first, second, attempts=3) as proxy:
+        assert proxy.get().body == b"a"
+        dying.set()
+        assert proxy.get().status in (502, 503)
+        second = Backend(lambda r, c: ok(b"b"), port=second.port)
+        time.sleep(0.02)
+        response = proxy.get()
+        assert (response.status, response.body) == (200, b"b"), (response.status, response.body)
+        second.stop()
+
+
+def all_that_a_dying_server_leaves_behind_try_one_that_counts_as_down():
+    dying, waiting = threading.Event(), threading.Event()
+
+    def answer(request, connection):
+        if request.target == "/wait":
+            waiting.wait(5)
+        return None if dying.is_set() else ok(b"a")
+
+    first = Backend(answer)
+    second = Backend()
+    second.stop()
+    with Proxy(first, second, attempts=3) as proxy:
+        clients = [proxy.connect() for _ in range(20)]
+        for client in clients:
+            client.send(b"GET /wait HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: len(first.requests) == 20, "all are there")
+        dying.set()
+        # It is found down.
+        assert proxy.get().status in (502, 503)
+        second = Backend(lambda r, c: ok(b"b"), port=second.port)
+        time.sleep(0.02)
+        waiting.set()
+        answers = [client.response() for client in clients]
+        assert [(answer.status, answer.body) for answer in answers] == [(200, b"b")] * 20, [answer.status for answer in answers]
+        for client in clients:
+            client.socket.close()
+        second.stop()
+
+
+def servers_that_are_down_are_not_stormed():
+    closed = [Backend(), Backend()]
+    for backend in closed:
+        backend.stop()
+    with Proxy(*closed, workers=4) as proxy:
+        began, refused = time.monotonic(), []
+
+        def ask():
+            with proxy.connect() as client:
+                while time.monotonic() < began + 0.5:
+                    client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+                    refused.append(client.response().status)
+
+        clients = [threading.Thread(target=ask) for _ in range(8)]
+        for client in clients:
+            client.start()
+        for client in clients:
+            client.join()
+        seconds = time.monotonic() - began
+        assert len(refused) > 500 and set(refused) == {503}, len(refused)
+        for server in proxy.status()["server"]:
+            # One in 10 ms; and whoever came before the first had failed, or when it might be back.
+            assert server["connects"] <= seconds / 0.01 + 8 * 5, server
+
+
 def a_pause_that_nobody_saw_is_counted():
     with Pair() as pair:
         for _ in range(3):

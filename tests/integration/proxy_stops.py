@@ -2,9 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Servers that stand still for other reasons than collections, or not long enough; who tells, and what is told of it."""
 import os
+import re
 import signal
 import socket
 import time
+from pathlib import Path
 
 from proxy_group import *
 
@@ -264,6 +266,73 @@ def a_pause_that_outlasts_what_was_expected_moves_in_the_end():
         pair.proxy.command("resume 0")
 
 
+def causes(proxy):
+    return [event.text for event in map(Event, proxy.command("events")) if event.kind == SERVER_STOPPED]
+
+
+def a_cause_that_is_known_only_at_the_end_is_told_and_learned_by():
+    with Pair(when=PREDICTED) as pair:
+        answers(pair, seconds=0.05)
+        for _ in range(3):
+            client = pair.send()
+            pair.proxy.command("cause 0")
+            pair.proxy.command("pause 0")
+            until(lambda: pair.proxy.status()["server"][0]["paused"], "the pause is seen")
+            time.sleep(0.2)
+            pair.proxy.command("cause 0 full")
+            pair.proxy.command("resume 0")
+            until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
+            pair.gate[0].set()
+            client.response()
+            client.socket.close()
+            until(lambda: all(server["in_flight"] == 0 for server in pair.proxy.status()["server"]), "it is over")
+            pair.gate[0].clear()
+            if pair.proxy.status()["active"]:
+                pair.proxy.command("swap")
+        assert causes(pair.proxy) == ["full"] * 3
+        pair.proxy.command("swap")
+        for _ in range(20):
+            assert pair.proxy.get().body == b"1"
+        pair.proxy.command("swap")
+        # Of all collections together, those of that cause are forgotten.
+        pair.proxy.command("cause 0 young")
+        teach(pair, 0, 50, 200)
+        client = pair.send()
+        pair.proxy.command("cause 0 full")
+        pair.proxy.command("pause 0")
+        pair.arrives(1, len(pair.backend[1].requests) + 1)
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+        pair.proxy.command("resume 0")
+        until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
+        *_, us = stopped_events(pair.proxy)[-1]
+        assert 0 < us < 40000, f"after {us} us: it has only outlasted what was expected"
+
+
+def a_cause_that_becomes_known_is_heeded():
+    with Pair(when=PREDICTED) as pair:
+        answers(pair, seconds=0.3)
+        pair.proxy.command("cause 0 full")
+        teach(pair, 0, 5000000, 5)
+        # Of all collections together those are forgotten, and the others take 40 ms: that is when it is looked at again.
+        pair.proxy.command("cause 0 young")
+        teach(pair, 0, 40000, 200)
+        pair.proxy.command("cause 0")
+        client = pair.send()
+        pair.proxy.command("pause 0")
+        until(lambda: pair.proxy.status()["server"][0]["paused"], "the pause is seen")
+        pair.proxy.command("cause 0 full")
+        pair.arrives(1, len(pair.backend[1].requests) + 1)
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+        pair.proxy.command("resume 0")
+        until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
+        *_, us = stopped_events(pair.proxy)[-1]
+        assert 0 < us < 150000, f"after {us} us: it has only outlasted what was expected"
+
+
 def a_pause_unlike_any_before_is_not_waited_for():
     with Pair(when=PREDICTED) as pair:
         client = pair.send()
@@ -322,13 +391,57 @@ def a_request_at_two_servers_that_stop_goes_to_the_third():
 
 def a_stop_that_nobody_meets_is_not_told():
     with Pair(**ALL) as pair:
-        pair.proxy.command(f"tell 0 {SAFEPOINT}")
+        pair.proxy.command("pause 0")
         until(lambda: pair.proxy.status()["server"][0]["paused"], "it is seen")
-        pair.proxy.command("tell 0 0")
+        pair.proxy.command("resume 0")
         until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
         assert stopped_events(pair.proxy) == []
 
 
+def sleeps(proxy):
+    """How often its workers have gone to sleep."""
+    tasks = Path(f"/proc/{proxy.process.pid}/task")
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (task / "status").read_text(), re.M)[1])
+               for task in tasks.iterdir() if (task / "comm").read_text().startswith("tailor-worker"))
+
+
+def who_has_nothing_at_a_server_is_not_woken_by_its_stops_and_learns_of_them_when_he_is():
+    with Pair(when=PREDICTED, **ALL) as pair:
+        answers(pair, 6, seconds=0.3)
+        until(lambda: pair.proxy.status()["clients"] == 0, "all are idle")
+        before, since = sleeps(pair.proxy), time.monotonic()
+        while time.monotonic() < since + 0.3:
+            time.sleep(0.01)
+            if sleeps(pair.proxy) != before:
+                before, since = sleeps(pair.proxy), time.monotonic()
+        for _ in range(20):
+            pair.proxy.command(f"tell 0 {SAFEPOINT}")
+            time.sleep(0.002)
+            pair.proxy.command("tell 0 0")
+            time.sleep(0.002)
+        woken = sleeps(pair.proxy) - before
+        assert woken < 3, f"{woken} times were idle workers woken"
+        for _ in range(5):
+            pair.proxy.command(f"tell 0 {SAFEPOINT}")
+            time.sleep(0.5)
+            pair.proxy.command("tell 0 0")
+        # By whoever has had a turn in one.
+        if pair.proxy.status()["active"]:
+            pair.proxy.command("swap")
+        client = pair.send()
+        pair.proxy.command(f"tell 0 {SAFEPOINT}")
+        began = time.monotonic()
+        pair.arrives(1)
+        took = time.monotonic() - began
+        pair.gate[1].set()
+        assert client.response().body == b"1"
+        client.socket.close()
+        status = pair.proxy.status()
+        assert status["server"][0]["stops"][0] >= 3, status
+        assert took < 0.2, f"after {took:.3f} s: it was not known how long they are"
+        pair.proxy.command("tell 0 0")
+
+
 run([value for name, value in list(globals().items())
      if callable(value) and getattr(value, "__module__", "") == "__main__" and name.islower() and
-     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers")])
+     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers", "causes", "sleeps")])

@@ -21,6 +21,7 @@ FREEZER = Path("/sys/fs/cgroup/freezer")
 # So many that a full collection of them takes some 10 ms and more.
 LIVE = 200000
 WAIT_MS = 700
+STOP_S = 2
 
 
 def skip(reason):
@@ -84,7 +85,7 @@ class RealStops(unittest.TestCase):
         self.servers = [self.start_server(name) for name in "ab"]
         self.ports = [int(server.stdout.readline()) for server in self.servers]
         self.proxy = Proxy(self.directory, list(zip("ab", self.ports)),
-                           f"agent: {{socket: {self.directory}/agent.sock}}\n", kernel=self.kernel)
+                           f"agent: {{socket: {self.directory}/agent.sock}}\ntimeouts: {{stop: {STOP_S}s}}\n", kernel=self.kernel)
         self.addCleanup(self.proxy.stop)
         self.until(lambda: all(server["agent"] for server in self.status()["servers"]), "both agents connect")
         for _ in range(50):
@@ -148,6 +149,22 @@ class RealStops(unittest.TestCase):
         self.addCleanup(lambda: (group / "freezer.state").write_text("THAWED"))
         (group / "cgroup.procs").write_text(str(self.servers[0].pid))
         self.stopped(lambda: (group / "freezer.state").write_text("FROZEN"), lambda: (group / "freezer.state").write_text("THAWED"))
+
+    def test_the_proxy_ends_while_a_server_stands_still(self):
+        """Which owes it answers that nobody waits for any more: those that came first were the other server's."""
+        asking = self.send()[:-1]
+        self.servers[0].send_signal(signal.SIGSTOP)
+        try:
+            for one in asking:
+                self.assertEqual(one.result(), (200, "b"))
+            began = time.monotonic()
+            self.proxy.process.send_signal(signal.SIGTERM)
+            # The POST is in flight there still, and is cut when a stop has lasted so long.
+            self.assertEqual(self.proxy.process.wait(15), 0)
+            took = time.monotonic() - began
+            self.assertLess(took, STOP_S + 3)
+        finally:
+            self.servers[0].send_signal(signal.SIGCONT)
 
     def test_a_killed_process(self):
         asking = self.send()
