@@ -45,7 +45,13 @@ static int make_garbage(JNIEnv *jni)
 	return 1;
 }
 
-static void fill_eden(JNIEnv *jni, uint64_t until_ns, const int *stopping)
+static int is_given_up(uint64_t wish, const int *stopping)
+{
+	return clock_ns() >= TAILOR_JVM_WISH_UNTIL_NS(wish) || __atomic_load_n(stopping, __ATOMIC_RELAXED) ||
+	       __atomic_load_n(&notify_page()->wish, __ATOMIC_RELAXED) != wish;
+}
+
+static void fill_eden(JNIEnv *jni, uint64_t wish, const int *stopping)
 {
 	struct tailor_jvm_heap before, last, now;
 	uint64_t looked_at = 0, pauses;
@@ -57,7 +63,7 @@ static void fill_eden(JNIEnv *jni, uint64_t until_ns, const int *stopping)
 	for (uint64_t made = 0; made < 2 * before.young_size + LOOK_BYTES; made += BLOCK_BYTES) {
 		uint64_t pauses_now = __atomic_load_n(&notify_page()->pauses, __ATOMIC_RELAXED);
 
-		if (clock_ns() >= until_ns || __atomic_load_n(stopping, __ATOMIC_RELAXED) || !make_garbage(jni))
+		if (is_given_up(wish, stopping) || !make_garbage(jni))
 			return;
 		if (pauses_now == pauses && made - looked_at < LOOK_BYTES)
 			continue;
@@ -93,7 +99,7 @@ void wish_grant(jvmtiEnv *jvmti, JNIEnv *jni, const int *stopping)
 		switch (TAILOR_JVM_WISH_OF(wish)) {
 		case TAILOR_JVM_WISH_YOUNG:
 			if (allowed & TAILOR_JVM_CAN_COLLECT_YOUNG)
-				fill_eden(jni, until_ns, stopping);
+				fill_eden(jni, wish, stopping);
 			break;
 		case TAILOR_JVM_WISH_FULL:
 			/* It returns at the collection's end. An error is the JVM's end. */

@@ -15,7 +15,7 @@ int wish_is_open(void);
 /*
  * Deals with the wish: brings the collection about, waits for its end, and says that it is granted, as it does of one
  * that is too late or not allowed. A young collection comes of eden being filled with garbage; that is given up at the
- * wish's time, when eden does not fill, when the old generation is nearly full (a failed allocation may end a JVM that
+ * wish's time, when the wish is taken back, when eden does not fill, when the old generation is nearly full (a failed allocation may end a JVM that
  * is told so), and when *stopping is set. After heap_open(), from the thread that calls heap_read(). Leaves no
  * exception pending.
  */

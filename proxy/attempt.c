@@ -175,8 +175,9 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 	struct exchange *exchange = &client->exchange;
 	unsigned int index = upstream->attempt;
 	unsigned int server = upstream->server;
-	bool answered = exchange->attempt[index].response_begun;
-	bool stale = upstream->reused;
+	bool answered = exchange->attempt[index].answered;
+	/* It was not closed before the request came, if the server has told anything of it. */
+	bool stale = upstream->reused && !exchange->attempt[index].response_begun;
 
 	record_attempt(worker, TAILOR_EVENT_ATTEMPT_END, exchange, index, end_reason);
 	upstream_drop(worker, upstream);

@@ -94,6 +94,15 @@ struct expect_rest expect_lengths_rest(const struct expect_lengths *lengths, uin
 	};
 }
 
+uint64_t expect_lengths_most(const struct expect_lengths *lengths, float part)
+{
+	float all = 0;
+
+	for (unsigned int i = 0; i < EXPECT_STEPS; i++)
+		all += lengths->weight[i];
+	return all > 0 ? quantile(lengths, 0, all * part) : 0;
+}
+
 static const struct expect_cause *find(const struct expect_stops *stops, const char *cause)
 {
 	for (unsigned int i = 0; cause[0] && i < EXPECT_CAUSES; i++) {

@@ -52,6 +52,9 @@ void expect_lengths_learn(struct expect_lengths *lengths, uint64_t ns, unsigned 
 /* What remains of one that has lasted so long. */
 struct expect_rest expect_lengths_rest(const struct expect_lengths *lengths, uint64_t lasted_ns);
 
+/* What `part` (0..1) of them take at most; 0: nothing has been learned. */
+uint64_t expect_lengths_most(const struct expect_lengths *lengths, float part);
+
 /* A stop is over that was of that kind, as far as was known at its end. `cause`: "" where it is not known. */
 void expect_learn(struct expect_stops *stops, enum tailor_stop_kind kind, const char *cause, uint64_t length_ns);
 

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "proxy/keeper.h"
 #include "proxy/stopped.h"
 
 /* A heartbeat that is so old is looked at once more before it counts as missing: only who has looked in time twice knows that it was
@@ -307,6 +308,7 @@ void pause_attach(struct worker *worker, unsigned int index, struct tailor_jvm_p
 	pause_look(worker);
 	if (server->in_flight)
 		pause_watch(worker, index);
+	keeper_attached(worker, index);
 }
 
 bool pause_detach(struct worker *worker, unsigned int index)
@@ -316,6 +318,7 @@ bool pause_detach(struct worker *worker, unsigned int index)
 	if (!server->page)
 		return true;
 	__atomic_store_n(&server->page->waker[worker->index].sleeping, 0, __ATOMIC_RELAXED);
+	keeper_detaching(worker, index);
 	server->page = NULL;
 	server->stalled = server->suspected = false;
 	__atomic_store_n(&worker->counters.server[index].agent, 0, __ATOMIC_RELAXED);

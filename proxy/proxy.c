@@ -342,6 +342,8 @@ int tailor_proxy_swap(struct tailor_proxy *proxy)
 
 void tailor_proxy_status(const struct tailor_proxy *proxy, struct tailor_proxy_status *ret_status)
 {
+	uint64_t drain = __atomic_load_n(&proxy->shared.drain, __ATOMIC_RELAXED);
+
 	memset(ret_status, 0, sizeof(*ret_status));
 	ret_status->servers = proxy->options.servers;
 	ret_status->mode = __atomic_load_n(&proxy->mode, __ATOMIC_RELAXED);
@@ -350,4 +352,6 @@ void tailor_proxy_status(const struct tailor_proxy *proxy, struct tailor_proxy_s
 	ret_status->queued = queue_waiting(proxy->shared.queue);
 	for (unsigned int i = 0; i < proxy->options.workers; i++)
 		status_add(ret_status, &proxy->worker[i]);
+	for (unsigned int i = 0; i < proxy->options.servers; i++)
+		ret_status->server[i].drained = DRAIN_LEASE_SERVER(drain) == (int)i && DRAIN_LEASE_UNTIL_NS(drain) > tailor_clock_ns();
 }

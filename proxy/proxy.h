@@ -35,6 +35,13 @@ enum tailor_proxy_replay_when {
 	TAILOR_PROXY_REPLAY_NEVER = 2,     /* new requests still avoid it */
 };
 
+/* Which collections of servers that have been drained may be brought about, where their agents may, too. */
+enum tailor_proxy_collect {
+	TAILOR_PROXY_COLLECT_OFF = 0,
+	TAILOR_PROXY_COLLECT_YOUNG = 1,
+	TAILOR_PROXY_COLLECT_FULL = 2, /* and full ones, where one is expected */
+};
+
 /* Requests that may be sent twice. */
 struct tailor_proxy_route {
 	uint32_t methods; /* bits 1 << enum http1_method */
@@ -80,6 +87,8 @@ struct tailor_proxy_options {
 	double replay_part; /* 0..1 */
 	unsigned int replay_floor_per_s;
 	uint64_t switch_min_ns; /* a server that became the active one because another stood still stays it for so long, while it can */
+	bool predict; /* a server whose collection is near gets no new requests */
+	enum tailor_proxy_collect collect; /* with `predict` */
 	uint64_t replay_bytes_max;   /* of a body, kept so that it can be; 0: none but short ones' that are here anyway */
 	uint64_t replay_bytes_total; /* of all bodies, all workers together */
 	unsigned int replay_attempts_max; /* attempts of one request in all, 1..TAILOR_ATTEMPTS_MAX */
@@ -181,6 +190,10 @@ enum tailor_not_moved {
 /* The reason as a word for metrics and JSON ("both-paused"). Never NULL. */
 const char *tailor_not_moved_name(enum tailor_not_moved reason);
 
+/* How long before its collection a server was drained: by bucket i all up to tailor_warning_bucket_ns[i], the last one is all others. */
+#define TAILOR_WARNING_BUCKETS 8
+extern const uint64_t tailor_warning_bucket_ns[TAILOR_WARNING_BUCKETS];
+
 struct tailor_proxy_server_status {
 	uint64_t requests;     /* attempts sent */
 	uint64_t responses;    /* complete ones */
@@ -192,8 +205,21 @@ struct tailor_proxy_server_status {
 	uint64_t moved_here;   /* requests moved to this one then: its extra load */
 	uint64_t stops[TAILOR_STOP_KINDS]; /* stops seen that are over, by their kind as known at the end */
 	uint64_t service_ns;   /* what half of its answers took at most, when it was last of use to know; 0: not known */
+	/* With options.predict: */
+	uint64_t pauses_predicted; /* begun while it was drained */
+	uint64_t pauses_missed;    /* begun while it was not */
+	uint64_t drains;           /* begun */
+	uint64_t false_drains;     /* of them, those that ended without a pause */
+	uint64_t wishes;           /* collections that its JVM was asked for, */
+	uint64_t wishes_granted;   /* and has brought about */
+	uint64_t warning[TAILOR_WARNING_BUCKETS + 1]; /* drains by how long before the pause they began */
+	uint64_t warning_ns_total;
+	/* With it or without: */
+	uint64_t pauses_met;   /* collections that requests in flight met */
+	uint64_t requests_met; /* these requests */
 	uint32_t in_flight;
 	uint32_t connections;
+	uint8_t drained;       /* it gets no new requests, as its collection is near */
 	uint8_t agent;         /* a JVM is attached */
 	uint8_t paused;        /* it stands still */
 	uint8_t stop;          /* by what: enum tailor_stop_kind */
@@ -266,6 +292,8 @@ struct tailor_proxy_settings {
 	double replay_part;
 	unsigned int replay_floor_per_s;
 	uint64_t switch_min_ns;
+	bool predict;
+	enum tailor_proxy_collect collect;
 	uint64_t connect_timeout_ns;
 	uint64_t response_timeout_ns;
 	uint64_t idle_timeout_ns;

@@ -210,6 +210,7 @@ static void advance_head(struct worker *worker, struct upstream *upstream)
 		                           client->exchange.method, head);
 
 		if (ret == 0) {
+			client->exchange.attempt[upstream->attempt].answered = input_length(in) > 0;
 			upstream_receive(worker, upstream);
 			return;
 		}
@@ -243,6 +244,7 @@ void response_received(struct worker *worker, struct upstream *upstream, uint32_
 		attempt->response_begun = true;
 		record_response(worker, RECORD_RESPONSE_BEGIN, exchange, upstream->attempt);
 	}
+	attempt->answered = true;
 	attempt->response_bytes += bytes;
 	if (exchange->winner < 0)
 		advance_head(worker, upstream);

@@ -83,9 +83,18 @@ bool server_may_serve(const struct worker *worker, int server)
 	return server >= 0 && !server_is_down(worker, (unsigned int)server) && !is_avoided(worker, (unsigned int)server);
 }
 
+/* Somebody who has not looked after it for long does not drain it any more. */
+static bool is_drained(const struct worker *worker, unsigned int server)
+{
+	uint64_t lease = __atomic_load_n(&worker->shared->drain, __ATOMIC_RELAXED);
+
+	return lease && DRAIN_LEASE_SERVER(lease) == (int)server && is_after_now(DRAIN_LEASE_UNTIL_NS(lease));
+}
+
 /* How little it is to be hoped that it answers soon. A stopped server answers late, one that is down never. */
 enum rank {
 	RANK_RUNS,
+	RANK_DRAINED, /* runs, but its collection is near */
 	RANK_STOPPED,
 	RANK_TRIED,
 	RANK_REACHABLE, /* down, but with a connection that stands */
@@ -99,7 +108,9 @@ static enum rank rank(const struct worker *worker, unsigned int server)
 		return RANK_TRIED;
 	if (server_is_down(worker, server))
 		return is_reachable(worker, server) ? RANK_REACHABLE : RANK_DOWN;
-	return server_may_serve(worker, (int)server) ? RANK_RUNS : RANK_STOPPED;
+	if (!server_may_serve(worker, (int)server))
+		return RANK_STOPPED;
+	return is_drained(worker, server) ? RANK_DRAINED : RANK_RUNS;
 }
 
 /* Requests at each server, of all workers. Each has a line of its own for that: reading them all costs little, writing one nothing. */
@@ -142,11 +153,24 @@ static int best(const struct worker *worker, unsigned int first, int without, en
 	return server;
 }
 
+/* The one that is drained, if it has a place, and `server` of the same group has none: better there than nowhere. */
+static int relieve(const struct worker *worker, int server)
+{
+	int drained = DRAIN_LEASE_SERVER(__atomic_load_n(&worker->shared->drain, __ATOMIC_RELAXED));
+	uint32_t loads[TAILOR_PROXY_SERVERS_MAX];
+
+	if (drained < 0 || server < 0 || worker->options->in_flight_max == 0 || rank(worker, (unsigned int)drained) != RANK_DRAINED)
+		return server;
+	sum_loads(worker, loads);
+	return loads[server] >= worker->options->in_flight_max && loads[drained] < loads[server] ? drained : server;
+}
+
 int server_choose(const struct worker *worker)
 {
 	/* Of those with nothing in flight another one each time: not only one of them is to be warm. */
 	if (worker->options->mode == TAILOR_PROXY_BALANCED)
-		return best(worker, (unsigned int)(worker->counters.requests % worker->options->servers), -1, RANK_REACHABLE, BY_LOAD);
+		return relieve(worker, best(worker, (unsigned int)(worker->counters.requests % worker->options->servers), -1,
+		                            RANK_REACHABLE, BY_LOAD));
 	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, BY_ORDER);
 }
 

@@ -13,6 +13,8 @@ void tailor_proxy_set(struct tailor_proxy_options *options, const struct tailor_
 	options->replay_part = settings->replay_part;
 	options->replay_floor_per_s = settings->replay_floor_per_s;
 	options->switch_min_ns = settings->switch_min_ns;
+	options->predict = settings->predict;
+	options->collect = settings->collect;
 	options->connect_timeout_ns = settings->connect_timeout_ns;
 	options->response_timeout_ns = settings->response_timeout_ns;
 	options->idle_timeout_ns = settings->idle_timeout_ns;

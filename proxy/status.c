@@ -22,6 +22,17 @@ static void add_server(struct tailor_proxy_server_status *status, const struct c
 	status->moved_here += load(&counters->server[server].moved_here);
 	status->in_flight += (uint32_t)load(&counters->server[server].in_flight);
 	status->connections += (uint32_t)load(&counters->server[server].connections);
+	status->pauses_met += load(&counters->server[server].pauses_met);
+	status->requests_met += load(&counters->server[server].requests_met);
+	status->pauses_predicted += load(&counters->server[server].predicted);
+	status->pauses_missed += load(&counters->server[server].missed);
+	status->drains += load(&counters->server[server].drains);
+	status->false_drains += load(&counters->server[server].false_drains);
+	status->wishes += load(&counters->server[server].wishes);
+	status->wishes_granted += load(&counters->server[server].granted);
+	status->warning_ns_total += load(&counters->server[server].warning_ns_total);
+	for (unsigned int i = 0; i <= TAILOR_WARNING_BUCKETS; i++)
+		status->warning[i] += load(&counters->server[server].warning[i]);
 	/* Each worker sees every pause: the one that is furthest knows how many there were. */
 	if (pauses > status->pauses)
 		status->pauses = pauses;

@@ -6,6 +6,7 @@
 
 #include "proxy/exchange.h"
 #include "proxy/failover.h"
+#include "proxy/keeper.h"
 #include "proxy/pause.h"
 #include "proxy/record.h"
 #include "proxy/server.h"
@@ -230,6 +231,8 @@ void stopped_end(struct worker *worker, unsigned int index, uint64_t end_ns)
 	if (is_of_one_kind(standing) && end_ns > standing->since_ns)
 		expect_learn(&server->learned->stops, standing->kind, standing->cause, end_ns - standing->since_ns);
 	tell(worker, index, end_ns);
+	if (standing->kinds & 1u << TAILOR_STOP_GC && standing->in_flight)
+		keeper_met(worker, index, standing->in_flight);
 	count(&worker->counters.server[index].stops[standing->kind]);
 	count_add(&worker->counters.server[index].paused, (uint64_t)-1);
 	__atomic_store_n(&worker->counters.server[index].stop, TAILOR_STOP_NONE, __ATOMIC_RELAXED);
@@ -361,7 +364,7 @@ static void fail_in_flight(struct worker *worker, unsigned int index)
 		const struct attempt *attempt = &upstream->client->exchange.attempt[upstream->attempt];
 
 		next = upstream->next;
-		if (upstream->state == UPSTREAM_BUSY && attempt->sent_ns <= told_ns && !attempt->response_begun)
+		if (upstream->state == UPSTREAM_BUSY && attempt->sent_ns <= told_ns && !attempt->answered)
 			exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_CLOSED);
 	}
 }

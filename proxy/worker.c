@@ -12,6 +12,7 @@
 #include "proxy/connection.h"
 #include "proxy/exchange.h"
 #include "proxy/head.h"
+#include "proxy/keeper.h"
 #include "proxy/pause.h"
 #include "proxy/queue.h"
 #include "proxy/replay.h"
@@ -205,12 +206,14 @@ static void stop(struct worker *worker, uint64_t deadline_ns, bool patient)
 	if (!patient)
 		client_close_all(worker, false);
 	upstream_close_idle(worker);
+	keeper_changed(worker);
 }
 
 static void apply(struct worker *worker, const struct tailor_proxy_settings *settings)
 {
 	tailor_proxy_set(&worker->own_options, settings);
 	timeouts_complete(&worker->own_options);
+	keeper_changed(worker);
 }
 
 static void run_command(struct worker *worker)
@@ -341,6 +344,7 @@ static void ring_alarms(struct worker *worker)
 	if (worker->now_ns >= worker->trim_ns)
 		trim(worker);
 	stopped_alarms(worker);
+	keeper_turn(worker);
 	if (worker->stopping && worker->now_ns >= worker->stop_deadline_ns) {
 		worker->stop_deadline_ns = UINT64_MAX;
 		client_close_all(worker, true);
@@ -354,6 +358,8 @@ static uint64_t next_deadline_ns(const struct worker *worker)
 
 	if (stopped_ns < deadline_ns)
 		deadline_ns = stopped_ns;
+	if (worker->keeper.next_ns < deadline_ns)
+		deadline_ns = worker->keeper.next_ns;
 	if (worker->accept_retry_ns < deadline_ns)
 		deadline_ns = worker->accept_retry_ns;
 	if (worker->trim_ns < deadline_ns && trimmable(worker))
@@ -455,6 +461,7 @@ void *worker_run(void *argument)
 		wheel_open(&worker->wheel, worker->now_ns);
 		worker->timer_ns = UINT64_MAX;
 		worker->accept_retry_ns = UINT64_MAX;
+		keeper_open(worker);
 		pause_open(worker);
 		if (!worker->options->accept_later)
 			accept_again(worker);

@@ -18,6 +18,7 @@
  *   response.c  the chosen response, framed for the client
  *   pause.c     which servers stand still, from all who tell
  *   stopped.c   what is done about it, expect.c for how long it will be
+ *   keeper.c    whose collection is near: predict.c when it will come, drain.c what is done about it
  *   worker.c    the loop
  */
 #ifndef TAILOR_PROXY_WORKER_H
@@ -34,9 +35,11 @@
 #include "base/clock.h"
 #include "http1/http1.h"
 #include "proxy/date.h"
+#include "proxy/drain.h"
 #include "proxy/expect.h"
 #include "proxy/input.h"
 #include "proxy/pool.h"
+#include "proxy/predict.h"
 #include "proxy/proxy.h"
 #include "proxy/trace.h"
 #include "proxy/wheel.h"
@@ -123,6 +126,7 @@ struct attempt {
 	bool placed;         /* has one of the places that limits.in_flight gives its server */
 	bool sent;           /* ATTEMPT_SENT is written */
 	bool response_begun; /* RESPONSE_BEGIN is written */
+	bool answered;       /* some of its response is here; interim ones (1xx) are none */
 	bool judged;         /* in the stop that its server is in, and counted as not moved */
 	bool shortly;        /* waits there, as that is expected to be short; counted when it has */
 	uint8_t from;        /* with signal_ns: the server that stands still */
@@ -282,6 +286,7 @@ struct shared_server {
 	uint64_t back_off_ns;   /* atomic */
 	bool tried;             /* atomic: by a connection, while it is believed to be down */
 	uint64_t resort_ns;     /* atomic: while it is, from when on it may be asked for want of others */
+	uint64_t met_pause;     /* atomic: the last pause that requests met, by the count of pauses then */
 };
 
 /* A stop of a server as one worker sees it; see stopped.h. */
@@ -317,6 +322,7 @@ _Static_assert(sizeof(struct shared_load) == 64, "a line each");
 
 struct shared {
 	unsigned int active;  /* atomic */
+	uint64_t drain;       /* atomic: the lease, see drain.h */
 	unsigned int active_before; /* atomic; with switched_ns */
 	uint64_t switched_ns; /* atomic: when a stop last made it the active one; 0: none has */
 	unsigned int clients; /* atomic */
@@ -370,7 +376,26 @@ struct counters {
 		uint64_t stops[TAILOR_STOP_KINDS], stop, service_ns;
 		uint64_t requests, responses, connects, connect_failures, last_resorts, pauses, moved_away, moved_here;
 		uint64_t in_flight, connections, agent, paused;
+		uint64_t pauses_met, requests_met, drains, false_drains, predicted, missed, wishes, granted;
+		uint64_t warning[TAILOR_WARNING_BUCKETS + 1], warning_ns_total;
 	} server[TAILOR_PROXY_SERVERS_MAX];
+};
+
+/* What the first worker knows of the heaps, and what it does about them; see keeper.h. */
+struct kept {
+	struct predict predict;
+	uint64_t pauses; /* counted so far */
+	enum tailor_jvm_wish wished; /* the next collection will be this one */
+	bool gone;               /* its JVM was there and is not any more; it may be as before when it has answered, */
+	uint64_t gone_responses; /* more often than this */
+};
+
+struct keeper {
+	struct kept server[TAILOR_PROXY_SERVERS_MAX];
+	struct drain drain;
+	uint64_t lease;   /* while a drain is under way */
+	uint64_t next_ns; /* looks again then; UINT64_MAX: there is nobody to look at */
+	bool warned;      /* the collection that this drain is for has been counted */
 };
 
 enum command_kind {
@@ -432,6 +457,7 @@ struct worker {
 	struct http1_limits limits, response_limits;
 	struct http1_head head; /* of the message at hand; valid until the next parse */
 	struct learned *learned; /* of each server */
+	struct keeper keeper;    /* of the first worker */
 	void *memory;           /* clients and upstreams */
 	size_t memory_bytes;
 

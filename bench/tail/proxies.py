@@ -21,7 +21,7 @@ TITLES = {HAPROXY: "haproxy, roundrobin", LEASTCONN: "haproxy, leastconn", ENVOY
 CONNECTIONS = 256
 # What Tailor is told, most first; `tailor check` says which this build knows.
 REACTIONS = ("gc, safepoint, stall, crash", "gc")
-PREDICTIONS = ("predict: {collect: full}\n", "predict: {}\n")
+PREDICTIONS = ("predict: on, collect: full",)
 START_S = 15
 
 
@@ -68,8 +68,8 @@ class Peer(harness.Process):
 class Tailor(harness.Proxy):
     """`tailor proxy` as it comes: kernel events, timelines, agents; one server active, the other one its backup."""
 
-    def __init__(self, scene, name, servers, failover, more):
-        super().__init__(scene, name, [(server.name, server.address) for server in servers], failover=failover, more=more)
+    def __init__(self, scene, name, servers, failover, predict):
+        super().__init__(scene, name, [(server.name, server.address) for server in servers], failover=failover, predict=predict)
         scene.keep(self)
         self.wait_serving(agents=len(servers))
 
@@ -84,7 +84,7 @@ class Abilities:
     def __init__(self, directory):
         self.config = directory / "ability.yaml"
         self.reaction = next((on for on in REACTIONS if self.takes(f"failover: {{on: [{on}]}}\n")), None)
-        self.prediction = next((lines for lines in PREDICTIONS if self.takes(lines)), None)
+        self.prediction = next((keys for keys in PREDICTIONS if self.takes(f"failover: {{{keys}}}\n")), None)
 
     def takes(self, lines):
         self.config.write_text("listen: 127.0.0.1:0\nservers: [{name: a, address: \"127.0.0.1:1\"}, {name: b, address: \"127.0.0.1:2\"}]\n"

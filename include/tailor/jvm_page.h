@@ -55,7 +55,8 @@ enum tailor_jvm_state {
 
 /*
  * A wish for a collection: what, and until when it is one, in one word. A new wish is another word than the one before it. The agent
- * stores it to page.granted when the collection that it brought about is over, or when it will bring about none.
+ * stores it to page.granted when the collection that it brought about is over, or when it will bring about none. 0 in its place takes
+ * it back, if that is not too late.
  */
 enum tailor_jvm_wish {
 	TAILOR_JVM_WISH_NONE = 0,

@@ -164,7 +164,7 @@ int tailor_command_attach(int argc, char **argv)
 	        "PID",
 	        "Puts the agent into a JVM that runs already: HotSpot of JDK 17 to 25, also in a container. Run it as "
 	        "root or as the JVM's user. The "
-	        "JVM stands still for some ten milliseconds. One that has the agent is left as it is.\v"
+	        "JVM runs on meanwhile, for some 30 ms. One that has the agent is left as it is.\v"
 	        "JDK 21 and later print a warning to the JVM's stderr unless the JVM was started with "
 	        "-XX:+EnableDynamicAgentLoading.\n"
 	        "Exit code 0: the JVM has the agent, now or already. 1: it does not, and why is said. 2: wrong "

@@ -127,7 +127,7 @@ static const struct argp parser = {
                "  tailor dump --slowest 3 --cause gc      the worst of mostly collections\n"
                "  tailor dump --what-if no-gc             the tail without them, estimated\n"
                "  tailor dump --compare before/ after/    what a change has changed\n"
-               "  tailor dump --failovers --since 1h      stops of servers, and how they were met",
+               "  tailor dump --failovers --since 1h      how stops of servers were met",
         .children = children,
 };
 

@@ -53,8 +53,11 @@ int tailor_command_proxy(int argc, char **argv)
 		"--take-over: for a new binary, or what SIGHUP cannot change. The running proxy hands its listening sockets, the store and the agents to "
 		"the new process; once that serves, the old one ends as after SIGTERM. If the new one fails before, the old one goes on as if "
 		"nothing had happened, and both say why.\n\n"
-		"It needs root (or CAP_BPF and CAP_PERFMON) for kernel events and the agent in the servers' JVMs for collections and "
-		"failover; it runs without either and says what the timelines lack. `tailor doctor` tells what this host allows.\n",
+		"A server stands still when its JVM collects or is in another safepoint, when its process is stopped or frozen, or has ended. New requests "
+		"go to another server meanwhile, and those in flight that may be sent twice do, too, where the stop is expected to last: `failover` in the "
+		"configuration says which (GET and HEAD unless told otherwise). `tailor dump --failovers` shows what was done.\n\n"
+		"It needs root (or CAP_BPF and CAP_PERFMON) for kernel events, and the agent in the servers' JVMs for collections and their causes (-agentpath, or "
+		"`tailor attach PID`); it runs without either and says what the timelines lack. `tailor doctor` tells what this host allows.\n",
 		NULL, NULL, NULL,
 	};
 	struct proxy_arguments arguments = {0};

@@ -117,6 +117,8 @@ void proxy_settings_of(const struct tailor_config *config, struct tailor_proxy_s
 		.replay_part = config->replay_part,
 		.replay_floor_per_s = config->replay_floor_per_s,
 		.switch_min_ns = config->switch_min_ns,
+		.predict = config->predict,
+		.collect = (enum tailor_proxy_collect)config->collect,
 		.connect_timeout_ns = config->connect_timeout_ns,
 		.response_timeout_ns = config->response_timeout_ns,
 		.idle_timeout_ns = config->idle_timeout_ns,
@@ -153,6 +155,8 @@ static void apply(struct proxy_run *run, const struct tailor_config *new)
 	run->config.replay_part = new->replay_part;
 	run->config.replay_floor_per_s = new->replay_floor_per_s;
 	run->config.switch_min_ns = new->switch_min_ns;
+	run->config.predict = new->predict;
+	run->config.collect = new->collect;
 	run->config.connect_timeout_ns = new->connect_timeout_ns;
 	run->config.response_timeout_ns = new->response_timeout_ns;
 	run->config.idle_timeout_ns = new->idle_timeout_ns;

@@ -9,6 +9,7 @@
 #include "cli/metric.h"
 #include "cli/proxy_reload.h"
 #include "cli/proxy_run.h"
+#include "cli/proxy_status_predict.h"
 #include "cli/proxy_status_stops.h"
 
 /* Of a reload. */
@@ -78,6 +79,7 @@ static json_t *servers_json(const struct proxy_run *run, const struct snapshot *
 		                   to_ms(snapshot->server[i].pause_ns_total), "pause_ms_max",
 		                   to_ms(snapshot->server[i].pause_ns_max));
 		status_stops_server_json(server, status);
+		status_predict_server_json(server, status);
 		json_array_append_new(servers, server);
 	}
 	return servers;
@@ -287,6 +289,7 @@ static char *metrics_text(struct proxy_run *run)
 	fprintf(out, "tailor_queued %u\n", snapshot.proxy.queued);
 	server_metrics(out, run, &snapshot);
 	status_stops_metrics(out, run, &snapshot.proxy, &snapshot.observer);
+	status_predict_metrics(out, run, &snapshot.proxy);
 	latency_metrics(out, run, &snapshot);
 	loss_metrics(out, run);
 	fclose(out);

@@ -4,13 +4,14 @@
 #include <errno.h>
 #include <linux/membarrier.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "collect/kernel_thread.h"
 
 /* The ring buffer takes 4096 changes: more in that time than there can be, and if there were, workers would only not be woken. */
 #define TAKE_OUT_S 1
@@ -95,17 +96,13 @@ static void *run(void *context)
 
 static int start(struct tailor_kernel_stops *stops)
 {
-	sigset_t all, before;
 	int error;
 
 	if (stops->is_running)
 		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&stops->thread, NULL, run, stops);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	error = tailor_kernel_thread_start(&stops->thread, run, stops);
 	stops->is_running = !error;
-	return -error;
+	return error;
 }
 
 void tailor_kernel_stops_close(struct tailor_kernel_stops *stops)

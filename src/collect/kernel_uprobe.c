@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <linux/perf_event.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include <time.h>
 
 #include "base/cleanup.h"
+#include "collect/kernel_thread.h"
 #include "collect/kernel_usdt.h"
 
 /* As many as processes can be traced; and those that are being forgotten. */
@@ -356,20 +356,15 @@ void tailor_uprobes_close(struct tailor_uprobes *uprobes)
 		release(uprobes);
 }
 
-/* Signals are for the threads that expect them. */
 static int start_thread(struct tailor_uprobes *uprobes)
 {
-	sigset_t all, before;
 	int error;
 
 	if (uprobes->is_running)
 		return 0;
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&uprobes->thread, NULL, run, uprobes);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	error = tailor_kernel_thread_start(&uprobes->thread, run, uprobes);
 	uprobes->is_running = !error;
-	return -error;
+	return error;
 }
 
 /* The process's entry, or with pid 0 one that is free; NULL: none. */

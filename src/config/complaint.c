@@ -58,6 +58,8 @@ static const char *wanted_instead(const struct file_problem *problem, const char
 			return table[i].says;
 		return strcmp(problem->field, "failover.on") == 0       ? "is not one of: gc, safepoint, stall, crash"
 		       : strcmp(problem->field, "failover.when") == 0   ? "is not one of: predicted, always, never"
+		       : strcmp(problem->field, "failover.predict") == 0 ? "is not one of: off, on"
+		       : strcmp(problem->field, "failover.collect") == 0 ? "is not one of: off, young, full"
 		       : strcmp(problem->field, "mode") == 0            ? "is not one of: active-backup, balanced"
 		       : strcmp(problem->field, "access_log.format") == 0 ? "is not one of: text, json"
 		                                                        : "is not one of: auto, off, required";

@@ -51,6 +51,12 @@ enum tailor_config_replay_when {
 	TAILOR_CONFIG_REPLAY_NEVER = 2,
 };
 
+enum tailor_config_collect {
+	TAILOR_CONFIG_COLLECT_OFF = 0,
+	TAILOR_CONFIG_COLLECT_YOUNG = 1,
+	TAILOR_CONFIG_COLLECT_FULL = 2,
+};
+
 /* Requests that may be sent twice. */
 struct tailor_config_route {
 	uint32_t methods; /* bits 1 << enum http1_method */
@@ -85,6 +91,8 @@ struct tailor_config {
 	double replay_part; /* of all requests, 0..1 */
 	unsigned int replay_floor_per_s;
 	uint64_t switch_min_ns;
+	bool predict; /* collections, and keep requests away from them */
+	enum tailor_config_collect collect; /* which of them it may bring about; with predict */
 
 	char timelines_path[TAILOR_CONFIG_PATH_BYTES];
 	uint64_t timelines_bytes_max;

@@ -101,6 +101,16 @@ static void take_routes(struct validation *validation, const struct file_failove
 	}
 }
 
+static void take_prediction(struct validation *validation, const struct file_failover *failover, struct tailor_config *config)
+{
+	if (failover->predict)
+		config->predict = *failover->predict;
+	if (failover->collect)
+		config->collect = (enum tailor_config_collect)*failover->collect;
+	if (config->collect != TAILOR_CONFIG_COLLECT_OFF && !config->predict)
+		complain(validation, "failover.collect", "failover.collect: collections are brought about only with `predict: on`; add that, or leave it out");
+}
+
 void take_failover(struct validation *validation, const struct file_failover *failover, struct tailor_config *config)
 {
 	static const struct duration_bounds switch_after = {TAILOR_NS_PER_MS, 3600 * TAILOR_NS_PER_S, "1ms", "1h", true};
@@ -116,4 +126,5 @@ void take_failover(struct validation *validation, const struct file_failover *fa
 		take_number(validation, "failover.budget.floor", failover->budget->floor, 0, 1000000, &config->replay_floor_per_s);
 	}
 	take_duration(validation, "failover.switch_after", failover->switch_after, &switch_after, &config->switch_min_ns);
+	take_prediction(validation, failover, config);
 }

@@ -36,6 +36,17 @@ static const cyaml_strval_t replay_whens[] = {
 	{"never", TAILOR_CONFIG_REPLAY_NEVER},
 };
 
+static const cyaml_strval_t predictions[] = {
+	{"off", 0},
+	{"on", 1},
+};
+
+static const cyaml_strval_t collects[] = {
+	{"off", TAILOR_CONFIG_COLLECT_OFF},
+	{"young", TAILOR_CONFIG_COLLECT_YOUNG},
+	{"full", TAILOR_CONFIG_COLLECT_FULL},
+};
+
 static const cyaml_strval_t trace_modes[] = {
 	{"auto", TAILOR_CONFIG_TRACE_AUTO},
 	{"off", TAILOR_CONFIG_TRACE_OFF},
@@ -81,6 +92,10 @@ static const cyaml_schema_field_t failover_fields[] = {
                              CYAML_ARRAY_LEN(replay_whens)),
 	CYAML_FIELD_MAPPING_PTR("budget", OPTIONAL, struct file_failover, budget, budget_fields),
 	TEXT(switch_after, struct file_failover),
+	CYAML_FIELD_ENUM_PTR("predict", OPTIONAL | CYAML_FLAG_STRICT, struct file_failover, predict, predictions,
+                             CYAML_ARRAY_LEN(predictions)),
+	CYAML_FIELD_ENUM_PTR("collect", OPTIONAL | CYAML_FLAG_STRICT, struct file_failover, collect, collects,
+                             CYAML_ARRAY_LEN(collects)),
 	CYAML_FIELD_END,
 };
 

@@ -33,6 +33,8 @@ struct file_failover {
 	int *when; /* enum tailor_config_replay_when */
 	struct file_budget *budget;
 	char *switch_after;
+	int *predict; /* 0 or 1 */
+	int *collect; /* enum tailor_config_collect */
 };
 
 struct file_timelines {

@@ -183,9 +183,11 @@ class Server(Process):
 
 
 class Proxy(Process):
-    """`tailor proxy`. Its files are in the scene's directory, under its name. `failover`: whether on collections, or on what."""
+    """`tailor proxy`. Its files are in the scene's directory, under its name. `failover`: whether on collections, or on what;
+    `predict`: more keys of that section."""
 
-    def __init__(self, scene, name, servers, failover=False, more="", agent=True, user=None, slow="5ms", baseline=0, replay="GET, HEAD"):
+    def __init__(self, scene, name, servers, failover=False, more="", agent=True, user=None, slow="5ms", baseline=0, replay="GET, HEAD",
+                 predict=""):
         self.directory = scene.directory / f"{name}.d"
         self.directory.mkdir(exist_ok=True)
         self.timelines = self.directory / "timelines"
@@ -196,7 +198,7 @@ class Proxy(Process):
             text += f"  - {{name: {server}, address: {address}}}\n"
         text += f"slow: {{threshold: {slow}, baseline_one_in: {baseline}}}\n"
         on = failover if isinstance(failover, str) else "gc" if failover else ""
-        text += f"failover: {{on: [{on}], replay: [{replay}]}}\n"
+        text += f"failover: {{on: [{on}], replay: [{replay}]{predict and ', ' + predict}}}\n"
         text += f"timelines: {{path: {self.timelines}, max_size: 64MiB}}\n"
         text += f'admin: {{listen: "unix:{self.admin_socket}"}}\n'
         if agent:
@@ -350,7 +352,9 @@ class Timeline:
         """Spans follow each other without a gap or an overlap and fill the request."""
         at = self.begin_ns
         for span in self.spans:
-            check(span["start_ns"] == at, f"a span starts at {span['start_ns']}, the one before ended at {at}: {self.data}")
+            # Of thousands, each with all that there is to say, the saying alone would take minutes.
+            if span["start_ns"] != at:
+                raise Failure(f"a span starts at {span['start_ns']}, the one before ended at {at}: {self.data}")
             at = span["end_ns"]
         check(at == self.end_ns, f"the spans end at {at}, the request at {self.end_ns}: {self.data}")
 
@@ -391,7 +395,7 @@ class Waits:
     and longest wait must hold strictly in the first attempt whose second run the host left alone. When it left none alone,
     they are not judged, since the load counts only what is surely the host's, and said so; then the 95th percentile must
     have got RATIO times shorter in one attempt. Freezes don't last for a twentieth of a run; without failover, collections
-    do: the 95th percentile tells a broken one in every attempt.
+    do: the 95th percentile tells a broken one in an attempt that nothing disturbed, and in the last one.
     """
     RATIO = 5
     ATTEMPTS = 3
@@ -411,9 +415,10 @@ class Waits:
                 f"{stall['episodes']} times, longest {stall['longest_ms']:.1f} ms, together {stall['total_ms']:.1f} ms; "
                 f"the load was late by {late_ms:.1f} ms at most")
         print(text, flush=True)
-        check(on["p95_ms"] <= off["p95_ms"] / 2, f"the 95th percentile did not get shorter by half: {text}")
         held = on["p99_ms"] <= off["p99_ms"] / self.RATIO and on["max_ms"] <= off["max_ms"] / self.RATIO
         frozen = stall["episodes"] > 0 or late_ms > off["max_ms"] / self.RATIO
+        # Who shares the CPUs can keep everybody from them for longer than any host does: once more, then.
+        check(on["p95_ms"] <= off["p95_ms"] / 2 or (frozen and self.left > 0), f"the 95th percentile did not get shorter by half: {text}")
         check(held or frozen, f"the waits did not get {self.RATIO} times shorter: {text}")
         self.mostly = self.mostly or on["p95_ms"] <= off["p95_ms"] / self.RATIO
         if not held and self.left > 0:

@@ -9,8 +9,6 @@ from pathlib import Path
 from load_harness import load_json, server
 from whole_proxy import Proxy
 
-TICKS = os.sysconf("SC_CLK_TCK")
-
 
 class BusyPoll(unittest.TestCase):
     def serve(self, more):
@@ -23,19 +21,19 @@ class BusyPoll(unittest.TestCase):
         self.addCleanup(proxy.stop)
         return proxy
 
-    def cpu_s(self, proxy):
-        """What the worker's thread has used."""
+    def awake_s(self, proxy):
+        """How long the worker's thread has had a CPU, and how long it has waited for one."""
         for task in Path(f"/proc/{proxy.process.pid}/task").glob("*"):
             if (task / "comm").read_text().strip() == "tailor-worker":
-                fields = (task / "stat").read_text().rsplit(")", 1)[1].split()
-                return (int(fields[11]) + int(fields[12])) / TICKS
+                return [int(field) / 1e9 for field in (task / "schedstat").read_text().split()[:2]]
         raise AssertionError("there is no worker")
 
-    def used(self, proxy, act):
-        """CPU seconds a second while `act` goes on."""
-        before, began = self.cpu_s(proxy), time.monotonic()
+    def awake(self, proxy, act):
+        """The parts of the time in which it has a CPU, and in which it has one or waits for it, while `act` goes on."""
+        before, began = self.awake_s(proxy), time.monotonic()
         result = act()
-        return (self.cpu_s(proxy) - before) / (time.monotonic() - began), result
+        on_cpu, waits = ((now - then) / (time.monotonic() - began) for now, then in zip(self.awake_s(proxy), before))
+        return on_cpu, on_cpu + waits, result
 
     def requests(self, proxy):
         return load_json("--rate", "200", "--duration", "2s", "--warm", "0s", "--connections", "4", proxy.url + "/ok")[0]
@@ -44,17 +42,17 @@ class BusyPoll(unittest.TestCase):
         figures = {}
         for name, more in (("off", ""), ("on", "priority: {busy_poll: 50ms}\n")):
             proxy = self.serve(more)
-            busy, report = self.used(proxy, lambda: self.requests(proxy))
+            busy, figures[name], report = self.awake(proxy, lambda: self.requests(proxy))
             self.assertEqual((report["good"], report["requests"]), (400, 400))
             time.sleep(0.2)
-            idle, _ = self.used(proxy, lambda: time.sleep(1.5))
+            idle, _, _ = self.awake(proxy, lambda: time.sleep(1.5))
             self.assertLess(idle, 0.1, "an idle worker sleeps")
-            figures[name] = busy
-            print(f"busy_poll {name}: {busy:.2f} of a CPU at 200 requests/s, {idle:.2f} without; p50 {report['response']['p50_ms']:.3f} ms",
-                  flush=True)
-        # Others want the CPUs, too: it need not get a whole one.
-        self.assertGreater(figures["on"], 0.5)
-        self.assertLess(figures["off"], 0.3)
+            print(f"busy_poll {name}: {busy:.2f} of a CPU at 200 requests/s, {figures[name]:.2f} wanted, {idle:.2f} without; "
+                  f"p50 {report['response']['p50_ms']:.3f} ms", flush=True)
+            if name == "off":
+                self.assertLess(busy, 0.3)
+        # Others want the CPUs, too: it need not get a whole one, but it does not sleep.
+        self.assertGreater(figures["on"], 0.8)
 
     def test_too_few_cpus_are_said(self):
         proxy = self.serve(f"workers: {min(16, len(os.sched_getaffinity(0)))}\npriority: {{busy_poll: 1ms}}\n")

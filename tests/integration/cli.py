@@ -2,9 +2,12 @@
 """The commands that start nothing: check, doctor, --help, wrong usage."""
 import json
 import os
+import re
 import subprocess
 import tempfile
+import textwrap
 import unittest
+from pathlib import Path
 
 TAILOR = os.environ["TAILOR"]
 
@@ -62,6 +65,13 @@ class Check(unittest.TestCase):
             result, _ = self.check(f"listen: 127.0.0.1:0\nservers:\n{servers}{more}")
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertIn(says, result.stdout)
+
+    def test_the_readmes_configuration_is_good(self):
+        readme = (Path(os.environ["TAILOR_SOURCE"]) / "README.md").read_text()
+        sample = re.search(r"Write `tailor.yaml`.*?\n\n((?: {7}[^\n]*\n)+)", readme, re.S)[1]
+        self.assertIn("failover:", sample)
+        result, _ = self.check(textwrap.dedent(sample))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_each_problem_is_a_line_with_file_and_line_number(self):
         result, name = self.check("listen: 127.0.0.1:0\nservers: [{name: a, address: '127.0.0.1:1'}]\nworkers: 99\nslow: {threshold: 5}\n")

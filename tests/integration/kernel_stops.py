@@ -3,7 +3,6 @@
 
 import collections
 import os
-import re
 import signal
 import statistics
 import subprocess
@@ -11,8 +10,8 @@ import sys
 import time
 import unittest
 
-from jvm_agent_harness import JDKS, Java, run_tests
-from kernel_safepoint import KERNEL_DRIVER, NO_SAFEPOINTS, Kernel
+from jvm_agent_harness import JDKS, Java
+from kernel_safepoint import Kernel, run_tests_with_uprobes
 
 NONE, SAFEPOINT, SIGNAL = range(3)  # enum tailor_stop_kind
 
@@ -144,12 +143,4 @@ class Stops(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    ready = subprocess.run([KERNEL_DRIVER, "all"], stdin=subprocess.DEVNULL, capture_output=True, text=True)
-    if ready.returncode == 77:
-        print("skipped: " + ready.stderr)
-        sys.exit(77)
-    found = re.match(r"ready\|(\d+)", ready.stdout)
-    if found and int(found[1]) & NO_SAFEPOINTS:
-        print("skipped: this kernel has no uprobes")
-        sys.exit(77)
-    run_tests()
+    run_tests_with_uprobes()

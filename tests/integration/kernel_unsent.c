@@ -12,6 +12,17 @@
 
 static struct tailor_kernel *kernel;
 
+/* As one that has carried requests for a while. */
+static void open_with_late_acknowledgements(struct connection *connection, uint64_t request)
+{
+	int off = 0;
+
+	connection_open(connection, kernel, "127.0.0.1:0", "127.0.0.1:0");
+	set_request(connection, request);
+	exchange(connection, 10, 20);
+	assert_int_equal(setsockopt(connection->fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off)), 0);
+}
+
 /* Head and body in two writes: Nagle holds the second until the first is acknowledged, and the client delays that. */
 static void a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_of_ms_after_its_write(void **state)
 {
@@ -19,15 +30,10 @@ static void a_response_held_by_nagle_and_a_delayed_acknowledgement_leaves_tens_o
 	struct connection connection;
 	struct recording recording;
 	char buffer[201];
-	int off = 0;
 	size_t index = 0;
 
 	(void)state;
-	connection_open(&connection, kernel, "127.0.0.1:0", "127.0.0.1:0");
-	set_request(&connection, 61);
-	exchange(&connection, 10, 20);
-	/* As on a connection that has carried requests for a while. */
-	assert_int_equal(setsockopt(connection.fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off)), 0);
+	open_with_late_acknowledgements(&connection, 61);
 	set_request(&connection, 62);
 	exchange(&connection, 10, 0);
 	recording_begin(&recording, kernel);
@@ -88,13 +94,9 @@ static void receive_all(const struct connection *connection, size_t bytes)
 static void what_cork_and_more_keep_back_is_said_and_nothing_is_with_nodelay(void **state)
 {
 	struct connection connection;
-	int off = 0;
 
 	(void)state;
-	connection_open(&connection, kernel, "127.0.0.1:0", "127.0.0.1:0");
-	set_request(&connection, 81);
-	exchange(&connection, 10, 20);
-	assert_int_equal(setsockopt(connection.fd, IPPROTO_TCP, TCP_QUICKACK, &off, sizeof(off)), 0);
+	open_with_late_acknowledgements(&connection, 81);
 	assert_int_equal(child_ask(&connection.server, DO_CORK | 1), 0);
 	assert_int_equal(unsent_after(&connection, DO_WRITE | 100), TAILOR_UNSENT(TAILOR_UNSENT_CORK, 100));
 	assert_int_equal(unsent_after(&connection, DO_WRITE | 50), TAILOR_UNSENT(TAILOR_UNSENT_CORK, 150));

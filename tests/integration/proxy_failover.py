@@ -99,10 +99,7 @@ def a_head_that_is_not_complete_has_not_won():
         until(lambda: RESPONSE_BEGIN in [event.kind for event in [Event(line) for line in pair.proxy.command("events")]],
               "the head's beginning is read")
         pair.proxy.command("pause 0")
-        pair.arrives(1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
+        pair.moves(client)
 
 
 def a_response_that_has_begun_is_not_moved():
@@ -224,10 +221,7 @@ def when_both_stop_requests_wait_and_the_first_to_go_on_gets_them():
         assert not pair.backend[1].requests
         # The other one is back first: no need to wait for the longer pause.
         pair.proxy.command("resume 1")
-        pair.arrives(1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
+        pair.moves(client)
         assert pair.proxy.status()["active"] == 1
         pair.proxy.command("resume 0")
 

@@ -41,6 +41,22 @@ def a_server_that_dies_before_its_head_is_a_502():
         assert all(own[-1].arg[1] == REFUSED for own in check_events(proxy.events()).values())
 
 
+def a_server_that_dies_behind_an_interim_answer_has_not_answered():
+    def begin(request, connection):
+        connection.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </x>\r\n\r\n" + (b"HTTP/1.1 2" if request.target == "/begun" else b""))
+
+    first, second = Backend(begin), Backend(lambda request, connection: ok(b"second"))
+    with Proxy(first, second) as proxy:
+        with proxy.connect() as client:
+            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
+            assert client.response(interim=True).status == 103
+            response = client.response()
+            assert (response.status, response.body) == (200, b"second"), (response.status, response.body)
+        # Some of its answer is there.
+        assert proxy.get("/begun").status == 502
+        assert (len(first.requests), len(second.requests)) == (2, 1)
+
+
 def what_is_not_http_is_a_502():
     answers = {"/a": b"SMTP ready\r\n\r\n", "/b": b"HTTP/1.1 200 OK\r\nX: " + b"a" * 40000 + b"\r\n\r\n",
                "/c": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",

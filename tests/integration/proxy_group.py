@@ -38,6 +38,13 @@ class Group:
     def arrives(self, server, count=1):
         until(lambda: len(self.backend[server].requests) >= count, f"the request reaches server {server}")
 
+    def moves(self, client, to=1):
+        """The client's request goes to that server, too, which answers it."""
+        self.arrives(to)
+        self.gate[to].set()
+        assert client.response().body == b"%d" % to
+        client.socket.close()
+
     def __enter__(self):
         self.proxy.__enter__()
         return self

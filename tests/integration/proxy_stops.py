@@ -5,7 +5,6 @@ import os
 import re
 import signal
 import socket
-import threading
 import time
 from pathlib import Path
 
@@ -88,10 +87,7 @@ def a_safepoint_that_is_not_heeded_may_become_a_collection_that_is():
         assert not pair.backend[1].requests and not not_moved(pair.proxy.status())
         assert pair.proxy.get().body == b"0"
         pair.proxy.command("pause 0")
-        pair.arrives(1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
+        pair.moves(client)
         pair.proxy.command("resume 0")
         # The rest of it is the collection's.
         assert pair.proxy.get().body == b"1"
@@ -163,25 +159,10 @@ def who_stood_still_himself_concludes_nothing():
         assert sum(pair.proxy.status()["server"][0]["stops"]) == 0
 
 
-class Silent:
+class Silent(Backend):
     """A server whose process is gone, while somebody else still holds its connections open and says nothing."""
 
-    def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        self.requests, self.open = [], []
-        threading.Thread(target=self.accept, daemon=True).start()
-
-    def accept(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            self.open.append(connection)
-            threading.Thread(target=self.read, args=(connection,), daemon=True).start()
-
-    def read(self, connection):
+    def serve(self, connection):
         while data := connection.recv(65536):
             self.requests.append(data)
             if b" /begun " in data:
@@ -261,10 +242,7 @@ def a_pause_that_is_expected_to_last_moves_at_once():
         teach(pair, 0, 100000)
         client = pair.send()
         pair.proxy.command("pause 0")
-        pair.arrives(1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
+        pair.moves(client)
         pair.proxy.command("resume 0")
         until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
         until(lambda: pair.proxy.status()["failed_over"] == 1, "it is counted")
@@ -282,10 +260,7 @@ def a_pause_that_outlasts_what_was_expected_moves_in_the_end():
         teach(pair, 0, 50)
         client = pair.send()
         pair.proxy.command("pause 0")
-        pair.arrives(1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
+        pair.moves(client)
         until(lambda: pair.proxy.status()["failed_over"] == 1, "it is counted")
         assert not not_moved(pair.proxy.status()), pair.proxy.status()
         pair.proxy.command("resume 0")

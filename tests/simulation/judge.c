@@ -213,6 +213,22 @@ static void check_choice(unsigned int server)
 		world_check(server_stands(i, false), "a new request for server %u, which stands still, while server %u runs", server, i);
 }
 
+/* Nor to one that is drained while another one runs. */
+static void check_drained(unsigned int server)
+{
+	if (!server_is_drained(server))
+		return;
+	/* None has been down for so long that none is tried any more. */
+	if (world.last_refused_ns != 0 && world.now_ns - world.last_refused_ns < DOWN_NS + world.options.connect_timeout_ns)
+		return;
+	for (unsigned int i = 0; i < world.options.servers; i++) {
+		if (world.options.in_flight_max && at_server[i] >= world.options.in_flight_max)
+			return;
+	}
+	for (unsigned int i = 0; i < world.options.servers; i++)
+		world_check(i == server || server_stands(i, false) || server_was_gone(i), "a new request for server %u, which is drained, while server %u runs", server, i);
+}
+
 static bool is_moved(unsigned int reason)
 {
 	return reason == TAILOR_FAILOVER_GC || reason == TAILOR_FAILOVER_SAFEPOINT || reason == TAILOR_FAILOVER_STALL;
@@ -256,6 +272,7 @@ static void attempt_began(struct record *record, const struct tailor_event *even
 		moved_here[server]++;
 	} else if (TAILOR_ATTEMPT_REASON(event->extra) == TAILOR_FAILOVER_NONE) {
 		check_choice(server);
+		check_drained(server);
 	}
 }
 

@@ -17,6 +17,7 @@ void judge_close(void);
 
 struct judge_figures {
 	uint64_t requests, whole, refused, cut, client, moved, stops, budget, replayed, delivered_twice, queued, late, client_waits, held_longest_ns;
+	uint64_t drains, false_drains, predicted, missed, granted;
 	uint64_t by_status[600];
 };
 extern struct judge_figures judge_figures;

@@ -67,6 +67,12 @@ bool server_faulty(unsigned int per_mille);
 void server_plan(struct serving *serving);
 /* Its connection has ended. */
 void server_gone(struct serving *serving);
+/* A collection of that length begins; false: it stands still already. */
+bool server_collect(struct server *server, uint64_t length_ns);
+/* A request leaves garbage. */
+void server_heap_fill(unsigned int server);
+void server_heap_open(void);
+void server_heap_turn(void);
 /* The first port that connections come from. */
 void server_ports_begin(uint16_t port);
 

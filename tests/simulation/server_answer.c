@@ -84,6 +84,7 @@ void server_plan(struct serving *serving)
 	char head[512];
 	int length;
 
+	server_heap_fill(serving->server);
 	answer->request = request->number;
 	answer->server = serving->server;
 	answer->status = statuses[world_below(sizeof(statuses) / sizeof(statuses[0]))];

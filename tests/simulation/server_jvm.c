@@ -56,6 +56,20 @@ static void pause_begin(void *object, uint64_t unused)
 	world_later(length_ns, pause_end, server, 0);
 }
 
+bool server_collect(struct server *server, uint64_t length_ns)
+{
+	if (server->paused)
+		return false;
+	server->paused = true;
+	server->resume_ns = world.now_ns + length_ns + 20 * US;
+	server->page->pauses++;
+	server->page->pause_ns_last = length_ns;
+	world_log("server %u collects for %" PRIu64 " us", (unsigned int)(server - servers), length_ns / US);
+	set_state(server, TAILOR_JVM_COLLECTING);
+	world_later(length_ns, pause_end, server, 0);
+	return true;
+}
+
 static void runs_again(void *object, uint64_t unused)
 {
 	(void)unused;
@@ -69,7 +83,8 @@ static void pause_end(void *object, uint64_t unused)
 	(void)unused;
 	set_state(server, TAILOR_JVM_RUNNING);
 	world_later(20 * US, runs_again, server, 0);
-	world_later(world_between(1, world_chance(500) ? 10 : 100) * MS, pause_begin, server, 0);
+	if (!world.heaps)
+		world_later(world_between(1, world_chance(500) ? 10 : 100) * MS, pause_begin, server, 0);
 }
 
 /* As the kernel does it: the word first, then whoever polls, if anybody waits; it knows nothing of servers that it was not told of. */
@@ -134,6 +149,10 @@ static void stop_begin(void *object, uint64_t unused)
 	(void)unused;
 	if (server_is_calm)
 		return;
+	if (world.heaps && server->paused) {
+		world_later(20 * MS, stop_begin, server, 0);
+		return;
+	}
 	world_log("server %u stops by %u for %" PRIu64 " us", (unsigned int)(server - servers), what, length_ns / US);
 	server->paused = true;
 	if (what < 6) {
@@ -228,15 +247,18 @@ void server_open(void)
 			server->wakers[w] = kernel_descriptor_new(DESCRIPTOR_EVENT);
 		server->change_ns = world.now_ns + world_below(5) * MS;
 		server->told = world.options.stops && world_chance(800);
-		world_later(world_between(1, 50) * MS, world.stops ? stop_begin : pause_begin, server, 0);
+		if (world.stops || !world.heaps)
+			world_later(world_between(1, 50) * MS, world.stops ? stop_begin : pause_begin, server, 0);
 		if (world.stops)
 			beat(server, 0);
 		world_later(world_between(1, 3000) * MS, crash, server, 0);
 	}
+	server_heap_open();
 }
 
 void server_turn(void)
 {
+	server_heap_turn();
 	for (unsigned int i = 0; i < world.options.servers; i++) {
 		struct server *server = &servers[i];
 

@@ -23,7 +23,7 @@
 #define STOP_SLACK_NS (500 * MS)
 #define STEPS_OF_A_LIFE 40000000
 
-static bool limits, groups, stops;
+static bool limits, groups, stops, heaps;
 static uint64_t steps_total, simulated_ns, digest;
 
 static unsigned int often(unsigned int most)
@@ -113,6 +113,14 @@ static void choose_stops(void)
 	options->switch_min_ns = world_chance(500) ? 0 : world_between(1, 200) * MS;
 }
 
+/* Collections that are predicted, mostly; what may be wished for. */
+static void choose_heaps(void)
+{
+	world.options.predict = world_chance(900);
+	world.options.collect = (enum tailor_proxy_collect)world_below(3);
+	world.options.replay_when = TAILOR_PROXY_REPLAY_PREDICTED;
+}
+
 /* A reload that turns an active server with its backups into a group, or back. */
 static void change_mode(void)
 {
@@ -125,6 +133,8 @@ static void change_mode(void)
 	        .replay_part = options->replay_part,
 	        .replay_floor_per_s = options->replay_floor_per_s,
 	        .switch_min_ns = options->switch_min_ns,
+	        .predict = options->predict,
+	        .collect = options->collect,
 	        .connect_timeout_ns = options->connect_timeout_ns,
 	        .response_timeout_ns = options->response_timeout_ns,
 	        .idle_timeout_ns = options->idle_timeout_ns,
@@ -132,6 +142,10 @@ static void change_mode(void)
 	        .request_timeout_ns = options->request_timeout_ns,
 	};
 
+	if (heaps && world_chance(200)) {
+		settings.predict = !settings.predict;
+		settings.collect = (enum tailor_proxy_collect)world_below(3);
+	}
 	memcpy(settings.route, options->route, sizeof(settings.route));
 	tailor_proxy_apply(world.proxy, &settings);
 	tailor_proxy_set(&world.options, &settings);
@@ -163,6 +177,7 @@ static void calm_down(void)
 	while (world.now_ns < until_ns && world_step())
 		world_check(world.steps < STEPS_OF_A_LIFE, "this life does not end");
 	judge_counters();
+	server_heap_end();
 }
 
 static void stop(void)
@@ -196,6 +211,9 @@ static void live(uint64_t seed, uint64_t exchanges)
 	world.stops = stops;
 	if (stops)
 		choose_stops();
+	world.heaps = heaps;
+	if (heaps)
+		choose_heaps();
 	in_the_middle = world_chance(200);
 	world_log("seed %" PRIu64 ": %u servers, %u workers, %u connections, faults %u %u %u", seed, world.options.servers,
 	          world.options.workers, world.options.connections_max, world.kernel_faults, world.server_faults,
@@ -245,6 +263,9 @@ static void print_figures(uint64_t seed, uint64_t lives, uint64_t took_ns)
 	       f->whole, f->refused, f->cut, f->client, f->moved, f->budget, f->replayed, f->queued, f->late, f->client_waits, (double)f->held_longest_ns / 1e9);
 	if (stops)
 		printf("stops that somebody met %" PRIu64 "\n", f->stops);
+	if (heaps)
+		printf("drains %" PRIu64 " (%" PRIu64 " in vain), collections predicted %" PRIu64 ", missed %" PRIu64 ", wishes granted %" PRIu64 "\n",
+		       f->drains, f->false_drains, f->predicted, f->missed, f->granted);
 	printf("operations %" PRIu64 ", cancels %" PRIu64 " (%" PRIu64 " in time); status", ring_operations_total, ring_cancels,
 	       ring_cancelled);
 	for (unsigned int i = 0; i < 600; i++) {
@@ -276,6 +297,7 @@ int main(int argc, char **argv)
 	        {"limits", no_argument, NULL, 'l'},
 	        {"groups", no_argument, NULL, 'g'},
 	        {"stops", no_argument, NULL, 'p'},
+	        {"heaps", no_argument, NULL, 'h'},
 	        {"verbose", no_argument, NULL, 'v'},
 	        {NULL, 0, NULL, 0},
 	};
@@ -289,9 +311,10 @@ int main(int argc, char **argv)
 		case 'l': limits = true; break;
 		case 'g': groups = true; break;
 		case 'p': stops = true; break;
+		case 'h': heaps = true; break;
 		case 'v': world.verbose = true; break;
 		default:
-			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--groups] [--stops] [--verbose]\n");
+			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--groups] [--stops] [--heaps] [--verbose]\n");
 			return 2;
 		}
 	}

@@ -93,6 +93,10 @@ void server_calm(void);
 unsigned int server_connections(unsigned int server);
 /* It stands still at this moment, or somebody says so; `known`: and the proxy is among those that are told. */
 bool server_stands(unsigned int server, bool known);
+/* For a while already it has been drained, by what the proxy says. */
+bool server_is_drained(unsigned int server);
+/* All is calm: what came of drains. */
+void server_heap_end(void);
 /* The proxy may have been told that its process has ended. */
 bool server_was_gone(unsigned int server);
 

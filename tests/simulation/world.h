@@ -7,7 +7,7 @@
  *   wire.c       connections: two streams of bytes between a worker's descriptor and a peer
  *   fake_ring.c  src/ring/ring.h: operations of the workers, and whose memory is whose
  *   system.c     system calls that go around the ring
- *   server*.c    the servers and their JVMs
+ *   server*.c    the servers, their JVMs, and these' heaps
  *   client*.c    clients; reply.c what they get
  *   judge.c      what the proxy says about itself, compared with what happened
  *   simulation.c the program
@@ -39,6 +39,7 @@ struct world {
 	unsigned int kernel_faults, server_faults, client_faults;
 	uint64_t last_refused_ns; /* a connect failed, which makes a server be down for a while */
 	bool stopping;
+	bool heaps; /* they fill and are collected */
 	bool stops; /* servers stand still for all kinds of reasons */
 };
 extern struct world world;

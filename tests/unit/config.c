@@ -74,6 +74,8 @@ static void the_smallest_config_gets_the_defaults(void **state)
 	assert_true(config.replay_part == 0.1);
 	assert_int_equal(config.replay_floor_per_s, 10);
 	assert_int_equal(config.switch_min_ns, 100000000);
+	assert_false(config.predict);
+	assert_int_equal(config.collect, TAILOR_CONFIG_COLLECT_OFF);
 	assert_int_equal(config.route[0].methods, 1 << HTTP1_GET | 1 << HTTP1_HEAD);
 	assert_false(config.has_access_log);
 	assert_false(config.has_admin);
@@ -212,7 +214,9 @@ static void every_key_of_failover_reaches_its_field(void **state)
 	                                "  replay: [\"POST /*/_search\", HEAD, \"PUT   /a/**\", GET, \"GET /*/_search\"]\n"
 	                                "  when: always\n"
 	                                "  budget: {fraction: 2.5%, floor: 0}\n"
-	                                "  switch_after: 0\n";
+	                                "  switch_after: 0\n"
+	                                "  predict: on\n"
+	                                "  collect: young\n";
 	struct complaints complaints;
 	struct tailor_config config;
 
@@ -231,6 +235,12 @@ static void every_key_of_failover_reaches_its_field(void **state)
 	assert_true(config.replay_part == 0.025);
 	assert_int_equal(config.replay_floor_per_s, 0);
 	assert_int_equal(config.switch_min_ns, 0);
+	assert_true(config.predict);
+	assert_int_equal(config.collect, TAILOR_CONFIG_COLLECT_YOUNG);
+	assert_int_equal(load(GOOD "failover: {collect: full, predict: on}\n", &config, &complaints), 0);
+	assert_int_equal(config.collect, TAILOR_CONFIG_COLLECT_FULL);
+	assert_int_equal(load(GOOD "failover: {predict: off, collect: off}\n", &config, &complaints), 0);
+	assert_false(config.predict);
 }
 
 static void what_was_written_before_there_was_more_means_the_same(void **state)
@@ -339,6 +349,9 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{GOOD "failover: {budget: 10%}\n", 5, "failover.budget: is not a section"},
 		{GOOD "failover: {budget: {flor: 1}}\n", 5, "unknown key \"flor\""},
 		{GOOD "failover: {switch_after: 2h}\n", 5, "failover.switch_after: \"2h\" is too long"},
+		{GOOD "failover: {predict: yes}\n", 5, "failover.predict: \"yes\" is not one of: off, on"},
+		{GOOD "failover:\n  predict: on\n  collect: all\n", 7, "failover.collect: \"all\" is not one of: off, young, full"},
+		{GOOD "failover:\n  collect: full\n", 6, "failover.collect: collections are brought about only with `predict: on`"},
 		{GOOD "failover: {replay: [BREW]}\n", 5, "failover.replay: \"BREW\" is not one of: GET, HEAD, POST"},
 		{GOOD "trace: {kernel: maybe}\n", 5, "trace.kernel: \"maybe\" is not one of: auto, off, required"},
 		{GOOD "slow: 5ms\n", 5, "slow: is not a section"},

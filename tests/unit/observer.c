@@ -160,30 +160,68 @@ static struct tailor_observer_status wait_for(struct tailor_observer *observer, 
 	return status;
 }
 
+/* An observer that keeps everything in a store, with requests and one CPU's events as they are put. */
+struct scene {
+	struct tailor_channel requests, kernel;
+	struct tailor_observer_options options;
+	struct tailor_observer *observer;
+	char path[32];
+};
+
+static void scene_open(struct scene *scene, uint64_t threshold_ns)
+{
+	*scene = (struct scene){.requests = channel_of(REQUEST_SLOTS), .kernel = channel_of(KERNEL_SLOTS), .path = "/tmp/tailor-observer-XXXXXX"};
+	scene->options = (struct tailor_observer_options){.request_channels = &scene->requests,
+	                                                  .workers = 1,
+	                                                  .connections_max = REQUESTS,
+	                                                  .kernel_channels = &scene->kernel,
+	                                                  .cpus = 1,
+	                                                  .slow = {.threshold_ns = threshold_ns, .baseline_one_in = 1}};
+	assert_non_null(mkdtemp(scene->path));
+	assert_int_equal(tailor_store_writer_open(scene->path, 64 << 20, &scene->options.store), 0);
+}
+
+static void scene_start(struct scene *scene)
+{
+	assert_int_equal(tailor_observer_start(&scene->options, &scene->observer), 0);
+}
+
+/* What was stored can be read from then on. */
+static void scene_stop(struct scene *scene)
+{
+	tailor_observer_stop(scene->observer);
+	tailor_store_writer_close(scene->options.store);
+}
+
+static void scene_close(struct scene *scene)
+{
+	remove_store(scene->path);
+	free(scene->requests.head);
+	free(scene->requests.slots);
+	free(scene->kernel.head);
+	free(scene->kernel.slots);
+}
+
+/* So many of the kernel's events, evenly, from one time on. */
+static void put_switches(struct scene *scene, uint64_t count, uint64_t from_ns, uint64_t apart_ns)
+{
+	for (uint64_t i = 0; i < count; i++)
+		put(&scene->kernel, i % 2 ? TAILOR_EVENT_SWITCH_IN : TAILOR_EVENT_SWITCH_OUT, 0, from_ns + i * apart_ns);
+}
+
 /* More slow requests at once than there is CPU time to explain: every one of them is told of, the slowest are explained. */
 static void of_too_many_slow_requests_the_slowest_are_explained_and_the_others_counted(void **state)
 {
-	struct tailor_channel requests = channel_of(REQUEST_SLOTS), kernel = channel_of(KERNEL_SLOTS);
-	struct tailor_observer_options options = {.request_channels = &requests,
-	                                          .workers = 1,
-	                                          .connections_max = REQUESTS,
-	                                          .kernel_channels = &kernel,
-	                                          .cpus = 1,
-	                                          .slow = {.threshold_ns = 5 * MS, .baseline_one_in = 1}};
-	char path[] = "/tmp/tailor-observer-XXXXXX";
 	struct tailor_observer_status status;
-	struct tailor_observer *observer;
 	uint64_t now_ns = tailor_clock_ns(), stored, omitted;
+	struct scene scene;
 
 	(void)state;
-	assert_non_null(mkdtemp(path));
-	assert_int_equal(tailor_store_writer_open(path, 64 << 20, &options.store), 0);
-	/* What makes each of them dear. */
-	for (uint64_t i = 0; i < KERNEL_SLOTS; i++)
-		put(&kernel, i % 2 ? TAILOR_EVENT_SWITCH_IN : TAILOR_EVENT_SWITCH_OUT, 0, now_ns - 30 * MS + i * 800);
-	put_requests(&requests, now_ns);
-	assert_int_equal(tailor_observer_start(&options, &observer), 0);
-	status = wait_for(observer, REQUESTS);
+	scene_open(&scene, 5 * MS);
+	put_switches(&scene, KERNEL_SLOTS, now_ns - 30 * MS, 800); /* what makes each of them dear */
+	put_requests(&scene.requests, now_ns);
+	scene_start(&scene);
+	status = wait_for(scene.observer, REQUESTS);
 	assert_int_equal(status.requests, REQUESTS);
 	assert_int_equal(status.slow, REQUESTS);
 	assert_int_equal(status.stored + status.over_budget, REQUESTS);
@@ -194,41 +232,29 @@ static void of_too_many_slow_requests_the_slowest_are_explained_and_the_others_c
 	stored = status.stored;
 	for (uint64_t more = 1; more <= 40 && status.stored == stored; more++) {
 		usleep(500000);
-		put(&requests, TAILOR_EVENT_REQUEST_BEGIN, REQUESTS + more, now_ns);
-		put(&requests, TAILOR_EVENT_REQUEST_END, REQUESTS + more, now_ns + latency_of(REQUESTS + more - 1));
-		status = wait_for(observer, REQUESTS + more);
+		put(&scene.requests, TAILOR_EVENT_REQUEST_BEGIN, REQUESTS + more, now_ns);
+		put(&scene.requests, TAILOR_EVENT_REQUEST_END, REQUESTS + more, now_ns + latency_of(REQUESTS + more - 1));
+		status = wait_for(scene.observer, REQUESTS + more);
 	}
 	assert_int_equal(status.stored, stored + 1);
-	tailor_observer_stop(observer);
-	tailor_store_writer_close(options.store);
-	assert_int_equal(read_store(path, &omitted), stored);
+	scene_stop(&scene);
+	assert_int_equal(read_store(scene.path, &omitted), stored);
 	assert_int_equal(omitted, status.over_budget);
-	remove_store(path);
-	free(requests.head);
-	free(requests.slots);
-	free(kernel.head);
-	free(kernel.slots);
+	scene_close(&scene);
 }
 
 /* However many there are, ten a second of the ordinary ones are enough to compare with. */
 static void ordinary_requests_are_explained_ten_at_once_at_most(void **state)
 {
-	struct tailor_channel requests = channel_of(REQUEST_SLOTS);
-	struct tailor_observer_options options = {.request_channels = &requests,
-	                                          .workers = 1,
-	                                          .connections_max = REQUESTS,
-	                                          .slow = {.threshold_ns = TAILOR_NS_PER_S, .baseline_one_in = 1}};
-	char path[] = "/tmp/tailor-observer-XXXXXX";
 	struct tailor_observer_status status;
-	struct tailor_observer *observer;
+	struct scene scene;
 
 	(void)state;
-	assert_non_null(mkdtemp(path));
-	assert_int_equal(tailor_store_writer_open(path, 64 << 20, &options.store), 0);
-	put_requests(&requests, tailor_clock_ns());
-	assert_int_equal(tailor_observer_start(&options, &observer), 0);
+	scene_open(&scene, TAILOR_NS_PER_S);
+	put_requests(&scene.requests, tailor_clock_ns());
+	scene_start(&scene);
 	for (int i = 0; i < 1000; i++) {
-		tailor_observer_status(observer, &status);
+		tailor_observer_status(scene.observer, &status);
 		if (status.baseline >= 10)
 			break;
 		usleep(10000);
@@ -237,51 +263,33 @@ static void ordinary_requests_are_explained_ten_at_once_at_most(void **state)
 	assert_int_equal(status.slow, 0);
 	assert_int_equal(status.baseline, 10);
 	assert_int_equal(status.stored + status.not_stored + status.over_budget, 0);
-	tailor_observer_stop(observer);
-	tailor_store_writer_close(options.store);
-	remove_store(path);
-	free(requests.head);
-	free(requests.slots);
+	scene_stop(&scene);
+	scene_close(&scene);
 }
 
 /* Where much happens, a timeline takes ms, and ten a second would be some percent of a CPU for what nobody waits for. */
 static void dear_ordinary_requests_are_explained_less_often(void **state)
 {
 	enum { ROUNDS = 200, EVENTS = KERNEL_SLOTS * 2 / 3 };
-	struct tailor_channel requests = channel_of(REQUEST_SLOTS), kernel = channel_of(KERNEL_SLOTS);
-	struct tailor_observer_options options = {.request_channels = &requests,
-	                                          .workers = 1,
-	                                          .connections_max = REQUESTS,
-	                                          .kernel_channels = &kernel,
-	                                          .cpus = 1,
-	                                          .slow = {.threshold_ns = TAILOR_NS_PER_S, .baseline_one_in = 1}};
-	char path[] = "/tmp/tailor-observer-XXXXXX";
 	struct tailor_observer_status status;
-	struct tailor_observer *observer;
+	struct scene scene;
 
 	(void)state;
-	assert_non_null(mkdtemp(path));
-	assert_int_equal(tailor_store_writer_open(path, 64 << 20, &options.store), 0);
-	assert_int_equal(tailor_observer_start(&options, &observer), 0);
+	scene_open(&scene, TAILOR_NS_PER_S);
+	scene_start(&scene);
 	for (uint64_t i = 1; i <= ROUNDS; i++) {
 		uint64_t now_ns = tailor_clock_ns();
 
-		for (uint64_t j = 0; j < EVENTS; j++)
-			put(&kernel, j % 2 ? TAILOR_EVENT_SWITCH_IN : TAILOR_EVENT_SWITCH_OUT, 0, now_ns - 20 * MS + j * 20 * MS / EVENTS);
-		put(&requests, TAILOR_EVENT_REQUEST_BEGIN, i, now_ns - latency_of(i - 1));
-		put(&requests, TAILOR_EVENT_REQUEST_END, i, now_ns);
+		put_switches(&scene, EVENTS, now_ns - 20 * MS, 20 * MS / EVENTS);
+		put(&scene.requests, TAILOR_EVENT_REQUEST_BEGIN, i, now_ns - latency_of(i - 1));
+		put(&scene.requests, TAILOR_EVENT_REQUEST_END, i, now_ns);
 		usleep(20000);
 	}
-	tailor_observer_status(observer, &status);
-	tailor_observer_stop(observer);
-	tailor_store_writer_close(options.store);
+	tailor_observer_status(scene.observer, &status);
+	scene_stop(&scene);
 	print_message("             %llu of %d explained\n", (unsigned long long)status.baseline, ROUNDS);
 	assert_in_range(status.baseline, 1, 44); /* else 50 */
-	remove_store(path);
-	free(requests.head);
-	free(requests.slots);
-	free(kernel.head);
-	free(kernel.slots);
+	scene_close(&scene);
 }
 
 int main(void)
