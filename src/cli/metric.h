@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Metrics as Prometheus reads them. Names without the `tailor_` that all have. */
 #ifndef TAILOR_CLI_METRIC_H
 #define TAILOR_CLI_METRIC_H
 
+#include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 
-/* What Prometheus wants to know of a metric, before its first value. `type`: "counter", "gauge", "histogram". */
-static inline void metric(FILE *out, const char *name, const char *type, const char *help)
-{
-	fprintf(out, "# HELP tailor_%s %s\n# TYPE tailor_%s %s\n", name, help, name, type);
-}
+/* What is to be known of a metric, before its first value. `type`: "counter", "gauge", "histogram". */
+void metric(FILE *out, const char *name, const char *type, const char *help);
+
+/*
+ * A histogram of times: in counts[i] those up to bounds_ns[i] that are longer than the bound before, in the one behind the last all others.
+ * `server`: whose it is; NULL: nobody's.
+ */
+void metric_histogram(FILE *out, const char *name, const char *server, const uint64_t *bounds_ns, const uint64_t *counts, size_t bounds,
+                      uint64_t sum_ns);
 
 #endif /* TAILOR_CLI_METRIC_H */

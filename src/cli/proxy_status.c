@@ -204,18 +204,9 @@ static void latency_metrics(FILE *out, const struct proxy_run *run, const struct
 	       "How long clients waited for what the server answered, from a request's first byte to the response's last.");
 	for (size_t i = 0; i < run->config.servers; i++) {
 		const struct tailor_observer_latency *latency = &snapshot->observer.latency[i];
-		const char *name = run->config.server[i].name;
-		unsigned long long count = 0;
 
-		for (size_t b = 0; b < TAILOR_OBSERVER_BUCKETS; b++) {
-			count += latency->bucket[b];
-			fprintf(out, "tailor_response_seconds_bucket{server=\"%s\",le=\"%g\"} %llu\n", name,
-			        (double)tailor_observer_bucket_ns[b] / TAILOR_NS_PER_S, count);
-		}
-		count += latency->bucket[TAILOR_OBSERVER_BUCKETS];
-		fprintf(out, "tailor_response_seconds_bucket{server=\"%s\",le=\"+Inf\"} %llu\n", name, count);
-		fprintf(out, "tailor_response_seconds_sum{server=\"%s\"} %.9f\n", name, (double)latency->sum_ns / TAILOR_NS_PER_S);
-		fprintf(out, "tailor_response_seconds_count{server=\"%s\"} %llu\n", name, count);
+		metric_histogram(out, "response_seconds", run->config.server[i].name, tailor_observer_bucket_ns, latency->bucket,
+		                 TAILOR_OBSERVER_BUCKETS, latency->sum_ns);
 	}
 }
 

@@ -62,21 +62,6 @@ void status_predict_server_json(json_t *server, const struct tailor_proxy_server
 	json_object_set_new(server, "prediction", prediction);
 }
 
-static void warning_metrics(FILE *out, const char *name, const struct tailor_proxy_server_status *status)
-{
-	unsigned long long count = 0;
-
-	for (size_t i = 0; i < TAILOR_WARNING_BUCKETS; i++) {
-		count += status->warning[i];
-		fprintf(out, "tailor_server_drain_warning_seconds_bucket{server=\"%s\",le=\"%g\"} %llu\n", name,
-		        (double)tailor_warning_bucket_ns[i] / TAILOR_NS_PER_S, count);
-	}
-	count += status->warning[TAILOR_WARNING_BUCKETS];
-	fprintf(out, "tailor_server_drain_warning_seconds_bucket{server=\"%s\",le=\"+Inf\"} %llu\n", name, count);
-	fprintf(out, "tailor_server_drain_warning_seconds_sum{server=\"%s\"} %.9f\n", name, (double)status->warning_ns_total / TAILOR_NS_PER_S);
-	fprintf(out, "tailor_server_drain_warning_seconds_count{server=\"%s\"} %llu\n", name, count);
-}
-
 void status_predict_metrics(FILE *out, const struct proxy_run *run, const struct tailor_proxy_status *proxy)
 {
 	for (size_t c = 0; c < sizeof(counters) / sizeof(*counters); c++) {
@@ -90,5 +75,6 @@ void status_predict_metrics(FILE *out, const struct proxy_run *run, const struct
 		fprintf(out, "tailor_server_drained{server=\"%s\"} %d\n", run->config.server[i].name, proxy->server[i].drained);
 	metric(out, "server_drain_warning_seconds", "histogram", "How long before its collection a server was drained.");
 	for (size_t i = 0; i < run->config.servers; i++)
-		warning_metrics(out, run->config.server[i].name, &proxy->server[i]);
+		metric_histogram(out, "server_drain_warning_seconds", run->config.server[i].name, tailor_warning_bucket_ns, proxy->server[i].warning,
+		                 TAILOR_WARNING_BUCKETS, proxy->server[i].warning_ns_total);
 }

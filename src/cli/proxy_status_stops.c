@@ -62,18 +62,10 @@ static void counter(FILE *out, const char *name, const char *help, uint64_t valu
 
 static void reaction_metrics(FILE *out, const struct tailor_proxy_status *proxy)
 {
-	unsigned long long count = 0;
-
 	metric(out, "reaction_seconds", "histogram",
 	       "From the word that a server stands still, or from when that was judged to last too long, to a moved request's bytes being the kernel's.");
-	for (size_t i = 0; i < TAILOR_REACTION_BUCKETS; i++) {
-		count += proxy->reaction[i];
-		fprintf(out, "tailor_reaction_seconds_bucket{le=\"%g\"} %llu\n", (double)tailor_reaction_bucket_ns[i] / TAILOR_NS_PER_S, count);
-	}
-	count += proxy->reaction[TAILOR_REACTION_BUCKETS];
-	fprintf(out, "tailor_reaction_seconds_bucket{le=\"+Inf\"} %llu\n", count);
-	fprintf(out, "tailor_reaction_seconds_sum %.9f\n", (double)proxy->reaction_ns_total / TAILOR_NS_PER_S);
-	fprintf(out, "tailor_reaction_seconds_count %llu\n", count);
+	metric_histogram(out, "reaction_seconds", NULL, tailor_reaction_bucket_ns, proxy->reaction, TAILOR_REACTION_BUCKETS,
+	                 proxy->reaction_ns_total);
 }
 
 static void server_metrics(FILE *out, const struct proxy_run *run, const struct tailor_proxy_status *proxy)

@@ -38,9 +38,9 @@ class Group:
     def arrives(self, server, count=1):
         until(lambda: len(self.backend[server].requests) >= count, f"the request reaches server {server}")
 
-    def moves(self, client, to=1):
-        """The client's request goes to that server, too, which answers it."""
-        self.arrives(to)
+    def moves(self, client, to=1, before=0):
+        """The client's request goes to that server, too, which had so many `before`, and answers it."""
+        self.arrives(to, before + 1)
         self.gate[to].set()
         assert client.response().body == b"%d" % to
         client.socket.close()

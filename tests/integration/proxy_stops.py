@@ -297,13 +297,10 @@ def a_cause_that_is_known_only_at_the_end_is_told_and_learned_by():
         # Of all collections together, those of that cause are forgotten.
         pair.proxy.command("cause 0 young")
         teach(pair, 0, 50, 200)
-        client = pair.send()
+        client, before = pair.send(), len(pair.backend[1].requests)
         pair.proxy.command("cause 0 full")
         pair.proxy.command("pause 0")
-        pair.arrives(1, len(pair.backend[1].requests) + 1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
+        pair.moves(client, before=before)
         pair.proxy.command("resume 0")
         until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
         *_, us = stopped_events(pair.proxy)[-1]
@@ -319,14 +316,11 @@ def a_cause_that_becomes_known_is_heeded():
         pair.proxy.command("cause 0 young")
         teach(pair, 0, 40000, 200)
         pair.proxy.command("cause 0")
-        client = pair.send()
+        client, before = pair.send(), len(pair.backend[1].requests)
         pair.proxy.command("pause 0")
         until(lambda: pair.proxy.status()["server"][0]["paused"], "the pause is seen")
         pair.proxy.command("cause 0 full")
-        pair.arrives(1, len(pair.backend[1].requests) + 1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
+        pair.moves(client, before=before)
         pair.proxy.command("resume 0")
         until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
         *_, us = stopped_events(pair.proxy)[-1]
@@ -337,10 +331,7 @@ def a_pause_unlike_any_before_is_not_waited_for():
     with Pair(when=PREDICTED) as pair:
         client = pair.send()
         pair.proxy.command("pause 0")
-        pair.arrives(1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
+        pair.moves(client)
 
 
 def with_never_new_requests_avoid_it_and_none_moves():

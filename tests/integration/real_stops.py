@@ -1,22 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real JVMs behind the whole proxy that are stopped, frozen, killed or made to collect: what is in flight there moves where it may."""
 import http.client
-import json
 import os
 import shutil
 import signal
-import subprocess
 import sys
-import tempfile
 import threading
 import time
 import unittest
 from pathlib import Path
 
-from whole_proxy import Proxy
+from jvm_pair import JvmPair
 
-AGENT = os.environ["TAILOR_AGENT"]
-SOURCE = Path(os.environ["TAILOR_SOURCE"]) / "tests/integration/java/Waiting.java"
 FREEZER = Path("/sys/fs/cgroup/freezer")
 # So many that a full collection of them takes some 10 ms and more.
 LIVE = 200000
@@ -55,39 +50,13 @@ class Asking(threading.Thread):
         return self.answer
 
 
-class RealStops(unittest.TestCase):
+class RealStops(JvmPair):
+    program = "Waiting"
     kernel = "off"
 
-    @classmethod
-    def setUpClass(cls):
-        cls.directory = tempfile.mkdtemp(prefix="tailor-stops-")
-        subprocess.run(["javac", "-d", cls.directory, SOURCE], check=True)
-
-    @classmethod
-    def tearDownClass(cls):
-        shutil.rmtree(cls.directory, ignore_errors=True)
-
-    def start_server(self, name):
-        command = ["java", f"-agentpath:{AGENT}=socket={self.directory}/agent.sock", "-XX:+UseSerialGC", "-Xmx400m",
-                   "-Dsun.net.httpserver.nodelay=true", "-cp", self.directory, "Waiting", name, str(LIVE)]
-        server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        self.addCleanup(self.end, server)
-        return server
-
-    @staticmethod
-    def end(server):
-        if server.poll() is None:
-            server.kill()
-        server.wait()
-        server.stdout.close()
-
     def setUp(self):
-        self.servers = [self.start_server(name) for name in "ab"]
-        self.ports = [int(server.stdout.readline()) for server in self.servers]
-        self.proxy = Proxy(self.directory, list(zip("ab", self.ports)),
-                           f"agent: {{socket: {self.directory}/agent.sock}}\ntimeouts: {{stop: {STOP_S}s}}\n", kernel=self.kernel)
-        self.addCleanup(self.proxy.stop)
-        self.until(lambda: all(server["agent"] for server in self.status()["servers"]), "both agents connect")
+        self.start_proxy([self.start_server(["-XX:+UseSerialGC", "-Xmx400m"], [name, LIVE]) for name in "ab"],
+                         f"timeouts: {{stop: {STOP_S}s}}\n", kernel=self.kernel)
         for _ in range(50):
             self.assertEqual(ask(self.proxy.port, "/wait/1")[0], 200)
         self.make_first_active()
@@ -96,15 +65,6 @@ class RealStops(unittest.TestCase):
         """Which it is not if it has stood still meanwhile."""
         if self.status()["active"] != "a":
             self.proxy.ask("/swap", "POST")
-
-    def status(self):
-        return json.loads(self.proxy.ask("/status"))
-
-    def until(self, condition, what, seconds=15):
-        deadline = time.monotonic() + seconds
-        while not condition():
-            self.assertLess(time.monotonic(), deadline, what)
-            time.sleep(0.005)
 
     def count(self, server):
         return int(ask(self.ports[server], "/count")[1])

@@ -23,7 +23,7 @@ public final class Victim {
 	public static void main(String[] arguments) throws Exception {
 		Plants plants = new Plants(arguments[0], arguments[1]);
 		InetAddress here = InetAddress.getLoopbackAddress();
-		ServerSocket requests = new ServerSocket(0, 64, here);
+		ServerSocket requests = new ServerSocket(0, 1024, here);
 		ServerSocket control = new ServerSocket(0, 4, here);
 
 		start("control", () -> accept(control, "control", socket -> command(plants, socket)));
