@@ -270,6 +270,13 @@ def causes(proxy):
     return [event.text for event in map(Event, proxy.command("events")) if event.kind == SERVER_STOPPED]
 
 
+def moved_within(pair, limit_us):
+    pair.proxy.command("resume 0")
+    until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
+    *_, us = stopped_events(pair.proxy)[-1]
+    assert 0 < us < limit_us, f"after {us} us: it has only outlasted what was expected"
+
+
 def a_cause_that_is_known_only_at_the_end_is_told_and_learned_by():
     with Pair(when=PREDICTED) as pair:
         answers(pair, seconds=0.05)
@@ -301,10 +308,7 @@ def a_cause_that_is_known_only_at_the_end_is_told_and_learned_by():
         pair.proxy.command("cause 0 full")
         pair.proxy.command("pause 0")
         pair.moves(client, before=before)
-        pair.proxy.command("resume 0")
-        until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
-        *_, us = stopped_events(pair.proxy)[-1]
-        assert 0 < us < 40000, f"after {us} us: it has only outlasted what was expected"
+        moved_within(pair, 40000)
 
 
 def a_cause_that_becomes_known_is_heeded():
@@ -321,10 +325,7 @@ def a_cause_that_becomes_known_is_heeded():
         until(lambda: pair.proxy.status()["server"][0]["paused"], "the pause is seen")
         pair.proxy.command("cause 0 full")
         pair.moves(client, before=before)
-        pair.proxy.command("resume 0")
-        until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
-        *_, us = stopped_events(pair.proxy)[-1]
-        assert 0 < us < 150000, f"after {us} us: it has only outlasted what was expected"
+        moved_within(pair, 150000)
 
 
 def a_pause_unlike_any_before_is_not_waited_for():
@@ -435,4 +436,4 @@ def who_has_nothing_at_a_server_is_not_woken_by_its_stops_and_learns_of_them_whe
 
 run([value for name, value in list(globals().items())
      if callable(value) and getattr(value, "__module__", "") == "__main__" and name.islower() and
-     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers", "causes", "sleeps")])
+     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers", "causes", "sleeps", "moved_within")])

@@ -111,7 +111,7 @@ class Stop(unittest.TestCase):
             if Path(f"/proc/{pid}/task/{task}/comm").read_text() == "observer\n":
                 os.sched_setaffinity(int(task), {0})
                 os.setpriority(os.PRIO_PROCESS, int(task), 19)
-        spinners = [subprocess.Popen([sys.executable, "-c", "import os\nos.sched_setaffinity(0, {0})\nwhile 1: pass"]) for _ in range(2)]
+        spinners = [subprocess.Popen([sys.executable, "-c", "import os\nos.sched_setaffinity(0, {0})\nwhile 1: pass"]) for _ in range(5)]
         try:
             with socket.create_connection(("127.0.0.1", self.proxy.port), 10) as connection:
                 for _ in range(40):
@@ -120,13 +120,13 @@ class Stop(unittest.TestCase):
                     while answers.count(b"200 OK") < 100:
                         answers += connection.recv(1 << 20)
             began = self.begin()
-            self.assertEqual(self.proxy.process.wait(60), 0)
+            self.assertEqual(self.proxy.process.wait(30), 0)
             took = time.monotonic() - began
         finally:
             for spinner in spinners:
                 spinner.kill()
                 spinner.wait()
-        self.assertLess(took, 8)
+        self.assertLess(took, 20)
 
     def test_a_second_signal_ends_it_at_once(self):
         for second in (signal.SIGTERM, signal.SIGINT):
