@@ -21,6 +21,10 @@
 #include "proxy/tunnel.h"
 
 #define PORT_TRIES 3
+/* How often it is looked whether the server that requests would move to has a connection for that. */
+#define WARM_NS (100 * TAILOR_NS_PER_MS)
+/* And how often one is made, where servers close what is not used at once. */
+#define WARM_AGAIN_NS (1 * TAILOR_NS_PER_S)
 
 static void list_remove(struct upstream *upstream)
 {
@@ -49,6 +53,8 @@ static void change_load(struct worker *worker, unsigned int server, int by)
 	count_add(&worker->counters.server[server].in_flight, (uint64_t)(int64_t)by);
 }
 
+static void warm(struct worker *worker, unsigned int without);
+
 static void attach(struct worker *worker, struct upstream *upstream, struct client *client, unsigned int index)
 {
 	upstream->client = client;
@@ -58,6 +64,8 @@ static void attach(struct worker *worker, struct upstream *upstream, struct clie
 	list_add(&worker->server[upstream->server].in_flight, upstream);
 	change_load(worker, upstream->server, 1);
 	pause_watch(worker, upstream->server);
+	if (worker->now_ns >= worker->warm_ns)
+		warm(worker, upstream->server);
 }
 
 static void detach(struct worker *worker, struct upstream *upstream)
@@ -135,6 +143,29 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	tailor_ring_connect(worker->ring, fd, (const struct sockaddr *)&address->storage, address->length,
 	                    connection_begin(&upstream->connection, OPERATION_CONNECT));
 	return upstream;
+}
+
+/*
+ * A request that moves is to lose no time to connecting: one connection waits for that at the server that would get it, whose time to be
+ * the active one may come once an hour.
+ */
+static void warm(struct worker *worker, unsigned int without)
+{
+	const struct tailor_proxy_options *options = worker->options;
+	int other = -1, error;
+	struct upstream *upstream;
+
+	worker->warm_ns = worker->now_ns + WARM_NS;
+	if (options->failover_on && options->replay_when != TAILOR_PROXY_REPLAY_NEVER && !worker->stopping)
+		other = server_other(worker, without);
+	if (!server_may_serve(worker, other) || worker->server[other].idle || worker->server[other].draining)
+		return;
+	upstream = open_upstream(worker, (unsigned int)other, &error);
+	if (!upstream)
+		return;
+	worker->warm_ns = worker->now_ns + WARM_AGAIN_NS;
+	upstream->state = UPSTREAM_WARMING;
+	list_add(&worker->server[other].draining, upstream);
 }
 
 /* The connection stands: the tag first, then the request, with which the attempt begins unless it had to connect. */
@@ -357,18 +388,11 @@ void upstream_close_idle(struct worker *worker)
 	}
 }
 
-/*
- * Learns the local port and claims its tag. Returns false when the port's tag belongs to a connection to another server
- * and another port was asked for: this connection is then on its way out.
- */
-static bool learn_port(struct worker *worker, struct upstream *upstream)
+/* Learns the local port and claims its tag. Returns false when that belongs to a connection to another server. */
+static bool claim_port(struct worker *worker, struct upstream *upstream)
 {
 	const struct tailor_address *server = &worker->options->server[upstream->server].address;
 	struct tailor_address local = {.length = sizeof(local.storage)};
-	struct client *client = upstream->client;
-	unsigned int index = upstream->attempt;
-	struct upstream *other;
-	int error;
 
 	if (getsockname(upstream->connection.fd, (struct sockaddr *)&local.storage, &local.length) != 0)
 		return true;
@@ -376,7 +400,18 @@ static bool learn_port(struct worker *worker, struct upstream *upstream)
 	if (upstream->port == 0)
 		return true;
 	upstream->tag = tag_claim(worker->options->tags, &local, upstream->server, server);
-	if (upstream->tag || upstream->port_tries >= PORT_TRIES)
+	return upstream->tag != NULL;
+}
+
+/* Returns false when another port was asked for: this connection is then on its way out. */
+static bool learn_port(struct worker *worker, struct upstream *upstream)
+{
+	struct client *client = upstream->client;
+	unsigned int index = upstream->attempt;
+	struct upstream *other;
+	int error;
+
+	if (claim_port(worker, upstream) || upstream->port_tries >= PORT_TRIES)
 		return true;
 	other = open_upstream(worker, upstream->server, &error);
 	if (!other)
@@ -387,16 +422,32 @@ static bool learn_port(struct worker *worker, struct upstream *upstream)
 	return false;
 }
 
+static void warmed(struct worker *worker, struct upstream *upstream)
+{
+	if (!claim_port(worker, upstream)) {
+		close_listed(worker, upstream);
+		return;
+	}
+	list_remove(upstream);
+	become_idle(worker, upstream);
+}
+
 static void connected(struct worker *worker, struct upstream *upstream, int result)
 {
 	if (result < 0) {
 		count(&worker->counters.server[upstream->server].connect_failures);
 		server_mark_down(worker, upstream->server);
+		if (upstream->state == UPSTREAM_WARMING) {
+			close_listed(worker, upstream);
+			return;
+		}
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_CONNECT);
 		return;
 	}
 	server_mark_up(worker, upstream->server);
-	if (learn_port(worker, upstream))
+	if (upstream->state == UPSTREAM_WARMING)
+		warmed(worker, upstream);
+	else if (learn_port(worker, upstream))
 		start_sending(worker, upstream, false);
 }
 
@@ -464,7 +515,7 @@ void upstream_alarm(struct worker *worker, struct upstream *upstream)
 {
 	if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_DRAINING) {
 		close_listed(worker, upstream);
-	} else if (upstream->state == UPSTREAM_CONNECTING)
+	} else if (upstream->state == UPSTREAM_CONNECTING || upstream->state == UPSTREAM_WARMING)
 		connected(worker, upstream, -ETIMEDOUT);
 	else if (upstream->state == UPSTREAM_BUSY)
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_TIMEOUT);

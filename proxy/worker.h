@@ -84,6 +84,7 @@ struct connection {
 enum upstream_state {
 	UPSTREAM_FREE,
 	UPSTREAM_CONNECTING,
+	UPSTREAM_WARMING, /* connects, for nobody yet */
 	UPSTREAM_IDLE, /* in the pool */
 	UPSTREAM_BUSY, /* carries an attempt */
 	UPSTREAM_DRAINING, /* has carried one that lost; its answer is awaited, and thrown away */
@@ -337,7 +338,7 @@ struct shared {
 struct server {
 	struct upstream *idle; /* most recently used first */
 	struct upstream *in_flight;
-	struct upstream *draining;
+	struct upstream *draining; /* and those that connect for nobody yet */
 	/* the JVM; page NULL: none */
 	struct tailor_jvm_page *page;
 	int waker;
@@ -446,6 +447,7 @@ struct worker {
 	uint32_t upstream_slots, upstream_used, upstream_count;
 	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
 	struct pool in_pool, forward_pool, out_pool, upstream_in_pool;
+	uint64_t warm_ns;                       /* when it is seen to again that a replay finds a connection */
 	uint64_t trim_ns;                       /* when the pools are looked at again */
 	struct input_lent lent[INPUT_BUFFERS];  /* of the ring's buffers that are not the kernel's */
 	unsigned int lent_count;

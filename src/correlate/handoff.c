@@ -36,11 +36,13 @@ static int is_origin(const struct path *path, const struct origin *origin, const
 /* Does a chain of wake-ups lead to this thread before its entry `position`? Bounded by HOPS_MAX and origin->steps. */
 static int is_chained(const struct path *path, const struct thread_events *thread, uint32_t position, struct origin *origin, int hops)
 {
-	while (position > 0 && hops < HOPS_MAX && origin->steps-- > 0) {
+	while (position > 0 && hops < HOPS_MAX && origin->steps > 0) {
 		uint32_t wakeup = thread->entries[position - 1].wakeup, before;
 		const struct thread_events *waker;
 		const struct tailor_event *event;
 
+		/* Never below 0: who has called this looks at it, too. */
+		origin->steps--;
 		if (wakeup == NO_POSITION || owner_served_others(thread, wakeup, position))
 			return 0;
 		event = thread_entry_event(path->index, thread, wakeup);

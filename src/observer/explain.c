@@ -195,6 +195,23 @@ static size_t explain_within_budget(struct tailor_observer *observer, size_t cou
 	return done;
 }
 
+/* That these are explained by nobody. */
+static void count_unexplained(struct tailor_observer *observer, const struct tailor_queued *queue, size_t count)
+{
+	for (size_t i = 0; i < count; i++) {
+		if (queue[i].suspected)
+			observer_count(&observer->unjudged, 1);
+		else if (queue[i].kept == TAILOR_KEPT_SLOW)
+			observer_omit(observer, &observer->over_budget, 1);
+	}
+}
+
+void observer_give_up_queue(struct tailor_observer *observer)
+{
+	count_unexplained(observer, observer->queue, observer->queued);
+	observer->queued = 0;
+}
+
 int observer_work_queue(struct tailor_observer *observer, uint64_t now_ns)
 {
 	size_t settled = tailor_queue_settle(observer->queue, observer->queued, now_ns - SETTLE_NS), done;
@@ -204,12 +221,7 @@ int observer_work_queue(struct tailor_observer *observer, uint64_t now_ns)
 		return 0;
 	done = explain_within_budget(observer, settled, now_ns, &late);
 	if (!late) {
-		for (size_t i = done; i < settled; i++) {
-			if (observer->queue[i].suspected)
-				observer_count(&observer->unjudged, 1);
-			else if (observer->queue[i].kept == TAILOR_KEPT_SLOW)
-				observer_omit(observer, &observer->over_budget, 1);
-		}
+		count_unexplained(observer, observer->queue + done, settled - done);
 		done = settled;
 	}
 	observer->queued -= done;

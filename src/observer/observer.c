@@ -26,10 +26,13 @@ static int wait_for_next(struct tailor_observer *observer, uint64_t wait_ns)
 	return stopping;
 }
 
+/* How long a stop waits for timelines; whoever has asked for it waits for more than these. */
+#define STOP_NS (2 * TAILOR_NS_PER_S)
+
 static void *run(void *context)
 {
 	struct tailor_observer *observer = context;
-	uint64_t wait_ns = POLL_NS;
+	uint64_t wait_ns = POLL_NS, stopping_ns = 0;
 	int stopping, late = 0;
 
 	pthread_setname_np(pthread_self(), "observer");
@@ -57,7 +60,10 @@ static void *run(void *context)
 			atomic_store_explicit(&observer->access_log_error, tailor_accesslog_flush(observer->options.access_log),
 			                      memory_order_relaxed);
 		late = observer_work_queue(observer, now_ns);
-	} while (!stopping || late);
+		if (stopping && !stopping_ns)
+			stopping_ns = now_ns;
+	} while (!stopping || (late && tailor_clock_ns() - stopping_ns < STOP_NS));
+	observer_give_up_queue(observer);
 	return NULL;
 }
 

@@ -147,6 +147,8 @@ void observer_store_failovers(struct tailor_observer *observer, uint64_t now_ns)
  * the request channels may go without being read. Returns 1 in that case.
  */
 int observer_work_queue(struct tailor_observer *observer, uint64_t now_ns);
+/* Counts what is queued as left out for want of time. */
+void observer_give_up_queue(struct tailor_observer *observer);
 /* Before the first of them. */
 void observer_explain_init(struct tailor_observer *observer);
 

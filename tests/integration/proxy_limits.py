@@ -6,7 +6,7 @@ import tempfile
 import threading
 import time
 
-from proxy_harness import ATTEMPT_END, CUT, END, END_TIMEOUT, QUEUED, REFUSED, Backend, Proxy, check_events, ok, run, until
+from proxy_harness import ATTEMPT_END, CUT, END, END_TIMEOUT, PARSED, QUEUED, REFUSED, Backend, Proxy, check_events, ok, run, until
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -104,7 +104,7 @@ def a_deadline_holds_after_a_body_in_pieces_whose_own_time_is_shorter():
     with Proxy(Backend(answer), body_ms=300, request_ms=800) as proxy, proxy.connect(timeout=3) as client:
         begin = post(proxy, client)
         response = client.response()
-        assert response.status == 504 and took(begin) < 1, (response.status, took(begin))
+        assert response.status == 504 and took(begin) < 2, (response.status, took(begin))
         hang.set()
     hang.clear()
     with Proxy(Backend(answer), body_ms=300, in_flight=1, queue=1, queue_ms=800) as proxy:
@@ -113,7 +113,7 @@ def a_deadline_holds_after_a_body_in_pieces_whose_own_time_is_shorter():
             time.sleep(0.1)
             begin = post(proxy, second)
             response = second.response()
-            assert response.status == 503 and took(begin) < 1, (response.status, took(begin))
+            assert response.status == 503 and took(begin) < 2, (response.status, took(begin))
             hang.set()
             assert first.response().status == 200
 
@@ -217,14 +217,19 @@ def a_server_gets_so_many_requests_at_once_and_the_others_wait_in_order():
     server = Counting(0.1)
     with Proxy(server, in_flight=2, queue=6) as proxy:
         paths = [f"/{i}" for i in range(8)]
+        begin = time.monotonic()
         answers = gather(proxy, paths, gap=0.005)
         assert [answer.status for answer, _ in answers] == [200] * 8
-        assert server.most == 2 and server.order == paths, (server.most, server.order)
-        assert answers[7][1] >= 0.35, answers[7][1]
+        assert server.most == 2 and took(begin) >= 0.4, (server.most, took(begin))
         status = proxy.status()
         assert status["queued"] == 0 and status["refused"] == 0, status
-        # What it waited for is in its events.
-        for own in check_events(proxy.events()).values():
+        # Two that are sent at once may come to the server in either order: what the proxy did is in its events.
+        events = proxy.events()
+        text = {event.request: event.text for event in events if event.kind == PARSED}
+        order = [text[event.request] for event in events if event.begins]
+        assert order == [f"GET {path}" for path in paths], (order, server.order)
+        # So is what each has waited for.
+        for own in check_events(events).values():
             kinds = [event.kind for event in own]
             waited = own[1].text not in ("GET /0", "GET /1")
             assert (QUEUED in kinds) == waited and (not waited or kinds.index(QUEUED) == 2), own

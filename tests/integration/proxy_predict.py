@@ -132,7 +132,10 @@ class Predictions(JvmPair):
         self.assertGreater(sum(score["wishes_granted"] for score in scores.values()), 0)
         # Both have served: what was drained is not taken back only for being the first.
         self.assertTrue(all(score["requests"] > 50 for score in scores.values()), scores)
-        self.assertEqual(self.status()["switch_backs"], 0)
+        # A drain is no switch: only what was not foreseen is.
+        status = self.status()
+        unforeseen = sum(count for server in status["servers"] for kind, count in server["stops"].items() if kind != "gc")
+        self.assertLessEqual(status["switches"], unforeseen + sum(score["pauses_missed"] for score in scores.values()), status)
 
     def test_so_do_full_ones_of_a_group(self):
         self.meets_nobody(0.8, agent="full", collect="full", mode="balanced")

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """How `tailor proxy` stops: what is in flight ends, what is idle is closed, and nothing waits longer than was asked for."""
+import os
 import signal
 import socket
+import subprocess
+import sys
 import tempfile
 import threading
 import time
 import unittest
+from pathlib import Path
 
 from load_harness import server
 from whole_proxy import Proxy
@@ -14,13 +18,13 @@ REQUEST = "GET {} HTTP/1.1\r\nHost: t\r\n\r\n"
 
 
 class Stop(unittest.TestCase):
-    def serve(self, stop="20s"):
+    def serve(self, stop="20s", more=""):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         backend = server()
         running = backend.__enter__()
         self.addCleanup(backend.__exit__, None, None, None)
-        self.proxy = Proxy(directory.name, [("a", running.port)], f"timeouts: {{stop: {stop}}}\n")
+        self.proxy = Proxy(directory.name, [("a", running.port)], f"timeouts: {{stop: {stop}}}\n{more}")
         self.addCleanup(self.proxy.process.wait)
         self.addCleanup(self.proxy.process.stderr.close)
         self.addCleanup(self.proxy.process.kill)
@@ -97,6 +101,32 @@ class Stop(unittest.TestCase):
             self.assertEqual(self.rest(connection), b"")
         self.assertEqual(self.proxy.process.wait(5), 0)
         self.assertLess(time.monotonic() - began, 7)
+
+    def test_it_does_not_wait_for_all_timelines_of_an_observer_that_gets_no_cpu(self):
+        if os.geteuid() != 0:
+            self.skipTest("an observer that has more to do than it can needs root")
+        self.serve(more="slow: {threshold: 1us}\n")
+        pid = self.proxy.process.pid
+        for task in os.listdir(f"/proc/{pid}/task"):
+            if Path(f"/proc/{pid}/task/{task}/comm").read_text() == "observer\n":
+                os.sched_setaffinity(int(task), {0})
+                os.setpriority(os.PRIO_PROCESS, int(task), 19)
+        spinners = [subprocess.Popen([sys.executable, "-c", "import os\nos.sched_setaffinity(0, {0})\nwhile 1: pass"]) for _ in range(2)]
+        try:
+            with socket.create_connection(("127.0.0.1", self.proxy.port), 10) as connection:
+                for _ in range(40):
+                    connection.sendall(REQUEST.format("/ok").encode() * 100)
+                    answers = b""
+                    while answers.count(b"200 OK") < 100:
+                        answers += connection.recv(1 << 20)
+            began = self.begin()
+            self.assertEqual(self.proxy.process.wait(60), 0)
+            took = time.monotonic() - began
+        finally:
+            for spinner in spinners:
+                spinner.kill()
+                spinner.wait()
+        self.assertLess(took, 8)
 
     def test_a_second_signal_ends_it_at_once(self):
         for second in (signal.SIGTERM, signal.SIGINT):

@@ -2,6 +2,8 @@
 /* A thread that was awake takes a request from a queue, and no wake-up shows it: what proves all the same that it was at it. */
 #include "scene.h"
 
+#include <unistd.h>
+
 static void other_is_there(struct scene *scene, uint64_t from_us, uint64_t to_us)
 {
 	struct tailor_event *event = socket_event(scene, from_us, TAILOR_EVENT_RECEIVE, SECOND, 0, 1, 100, OTHER);
@@ -225,6 +227,28 @@ static void a_disk_wait_while_another_request_is_there_is_not_said_to_be_for_thi
 	}
 }
 
+/* Threads that wake each other all the time, none of which the request can be proved to have come to. */
+static void however_many_chains_of_wake_ups_there_are_few_are_followed(void **state)
+{
+	enum { THREADS = 9, FIRST = 230 };
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 2000);
+	proxy_story(&scene, 2000, WORKER);
+	arrival(&scene, LOOP);
+	polls(&scene, 1050, LOOP);
+	sleeps(&scene, 1040, WORKER);
+	for (uint32_t i = 0; i < 450; i++)
+		wake(&scene, 1060 + i, FIRST + i % THREADS, FIRST + (i + 1 + i / THREADS % (THREADS - 1)) % THREADS);
+	wakes(&scene, 1900, WORKER, FIRST, 1905);
+	departure(&scene, 2000, WORKER);
+	alarm(20);
+	explain(&scene);
+	alarm(0);
+	scene_close(&scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +262,7 @@ int main(void)
 		cmocka_unit_test(a_lock_between_work_and_disk_makes_no_thread_idle),
 		cmocka_unit_test(a_disk_wait_of_a_thread_that_the_request_has_woken_is_the_requests),
 		cmocka_unit_test(a_disk_wait_while_another_request_is_there_is_not_said_to_be_for_this_one),
+		cmocka_unit_test(however_many_chains_of_wake_ups_there_are_few_are_followed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
