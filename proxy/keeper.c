@@ -47,17 +47,17 @@ static bool read_heap(const struct tailor_jvm_page *page, struct tailor_jvm_heap
 
 	if (version & 1)
 		return false;
+	/* Acquire loads keep the second look at the version behind them. */
 	*ret_heap = (struct tailor_jvm_heap){
 	        .version = version,
-	        .time_ns = __atomic_load_n(&heap->time_ns, __ATOMIC_RELAXED),
-	        .young_used = __atomic_load_n(&heap->young_used, __ATOMIC_RELAXED),
-	        .young_size = __atomic_load_n(&heap->young_size, __ATOMIC_RELAXED),
-	        .old_used = __atomic_load_n(&heap->old_used, __ATOMIC_RELAXED),
-	        .old_size = __atomic_load_n(&heap->old_size, __ATOMIC_RELAXED),
-	        .collected_young = __atomic_load_n(&heap->collected_young, __ATOMIC_RELAXED),
-	        .collected_old = __atomic_load_n(&heap->collected_old, __ATOMIC_RELAXED),
+	        .time_ns = __atomic_load_n(&heap->time_ns, __ATOMIC_ACQUIRE),
+	        .young_used = __atomic_load_n(&heap->young_used, __ATOMIC_ACQUIRE),
+	        .young_size = __atomic_load_n(&heap->young_size, __ATOMIC_ACQUIRE),
+	        .old_used = __atomic_load_n(&heap->old_used, __ATOMIC_ACQUIRE),
+	        .old_size = __atomic_load_n(&heap->old_size, __ATOMIC_ACQUIRE),
+	        .collected_young = __atomic_load_n(&heap->collected_young, __ATOMIC_ACQUIRE),
+	        .collected_old = __atomic_load_n(&heap->collected_old, __ATOMIC_ACQUIRE),
 	};
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	return __atomic_load_n(&heap->version, __ATOMIC_RELAXED) == version;
 }
 

@@ -64,12 +64,19 @@ uint64_t pause_word(const struct worker *worker, unsigned int index)
 
 void pause_cause(const struct server *server, uint64_t pauses, char ret_cause[TAILOR_JVM_CAUSE_BYTES])
 {
+	uint64_t words[TAILOR_JVM_CAUSE_BYTES / sizeof(uint64_t)];
+	const tailor_word *from;
+
+	_Static_assert(TAILOR_JVM_CAUSE_BYTES % sizeof(*words) == 0 && offsetof(struct tailor_jvm_page, cause) % sizeof(*words) == 0, "whole words");
 	ret_cause[0] = '\0';
 	if (!server->page)
 		return;
-	memcpy(ret_cause, server->page->cause, TAILOR_JVM_CAUSE_BYTES);
+	from = (const tailor_word *)(const void *)server->page->cause;
+	/* Acquire loads keep the second look at the count behind them. */
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		words[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+	memcpy(ret_cause, words, TAILOR_JVM_CAUSE_BYTES);
 	ret_cause[TAILOR_JVM_CAUSE_BYTES - 1] = '\0';
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	/* Another one has begun meanwhile: it may be that one's. */
 	if (__atomic_load_n(&server->page->pauses, __ATOMIC_RELAXED) != pauses)
 		ret_cause[0] = '\0';
@@ -207,20 +214,16 @@ bool pause_changed(const struct worker *worker)
  */
 static void tell_who_waits(struct worker *worker)
 {
-	bool more = false;
-
 	for (unsigned int i = 0; i < worker->options->servers; i++) {
 		struct server *server = &worker->server[i];
 		bool waits = server->in_flight || server->standing.kind != TAILOR_STOP_NONE;
 
 		if (waits == server->waits)
 			continue;
-		__atomic_store_n(&worker->options->stops[i].waits[worker->index], waits, __ATOMIC_RELAXED);
+		/* The fence, as below, where the word is looked at again. */
+		__atomic_store_n(&worker->options->stops[i].waits[worker->index], waits, waits ? __ATOMIC_SEQ_CST : __ATOMIC_RELAXED);
 		server->waits = waits;
-		more |= waits;
 	}
-	if (more)
-		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 }
 
 bool pause_may_sleep(struct worker *worker)

@@ -40,9 +40,14 @@ static void print_cause(const struct tailor_jvm_page *page, uint64_t state)
 static void print_heap(const struct tailor_jvm_page *page)
 {
 	uint64_t version = __atomic_load_n(&page->heap.version, __ATOMIC_ACQUIRE);
-	struct tailor_jvm_heap heap = page->heap;
+	const tailor_word *from = (const tailor_word *)(const void *)&page->heap;
+	tailor_word words[sizeof(struct tailor_jvm_heap) / sizeof(tailor_word)];
+	struct tailor_jvm_heap heap;
 
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	/* Acquire loads keep the second look at the version behind them. */
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		words[i] = __atomic_load_n(&from[i], __ATOMIC_ACQUIRE);
+	memcpy(&heap, words, sizeof(heap));
 	if (!version || (version & 1) || __atomic_load_n(&page->heap.version, __ATOMIC_RELAXED) != version)
 		return;
 	printf("heap|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "|%" PRIu64 "\n", heap.time_ns,
