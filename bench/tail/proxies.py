@@ -75,7 +75,8 @@ class Tailor(harness.Proxy):
 
     def moved(self):
         status = self.status()
-        return {"moved": status["failed_over"], "not_moved": {reason: count for reason, count in status["not_moved"].items() if count}}
+        return {"moved": status["failed_over"], "not_moved": {reason: count for reason, count in status["not_moved"].items() if count},
+                "reactions": {bucket["le_us"] or float("inf"): bucket["count"] for bucket in status["reactions"]["buckets"]}}
 
 
 class Abilities:
