@@ -204,8 +204,10 @@ static void live(uint64_t seed, uint64_t exchanges)
 	world_open(seed);
 	world.exchanges_max = exchanges;
 	choose_options();
+	world.limits = limits;
 	if (limits)
 		choose_limits();
+	world.groups = groups;
 	if (groups)
 		choose_groups();
 	world.stops = stops;

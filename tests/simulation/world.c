@@ -70,8 +70,8 @@ void world_fail(const char *format, ...)
 	fflush(stdout);
 	fprintf(stderr, "simulation: at %.9f s, step %" PRIu64 ": ", (double)world.now_ns / 1e9, world.steps);
 	vfprintf(stderr, format, arguments);
-	fprintf(stderr, "\nAgain, in every detail: simulation --seed %" PRIu64 " --exchanges %" PRIu64 "%s%s%s --verbose\n",
-	        world.seed, world.exchanges_max, world.options.in_flight_max ? " --limits" : "", world.stops ? " --stops" : "",
+	fprintf(stderr, "\nAgain, in every detail: simulation --seed %" PRIu64 " --exchanges %" PRIu64 "%s%s%s%s --verbose\n",
+	        world.seed, world.exchanges_max, world.limits ? " --limits" : "", world.groups ? " --groups" : "", world.stops ? " --stops" : "",
 	        world.heaps ? " --heaps" : "");
 	va_end(arguments);
 	fflush(stderr);

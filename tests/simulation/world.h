@@ -39,6 +39,8 @@ struct world {
 	unsigned int kernel_faults, server_faults, client_faults;
 	uint64_t last_refused_ns; /* a connect failed, which makes a server be down for a while */
 	bool stopping;
+	bool limits; /* are met now and then */
+	bool groups; /* more than two servers, both modes */
 	bool heaps; /* they fill and are collected */
 	bool stops; /* servers stand still for all kinds of reasons */
 };
