@@ -207,7 +207,7 @@ def a_server_that_stalls_in_mid_body_is_cut_and_one_that_does_not_read_is_a_504(
         return None
 
     backend = Backend(answer, read_body=False)
-    with Proxy(backend, idle_ms=200) as proxy:
+    with Proxy(backend, body_ms=200) as proxy:
         with proxy.connect() as client:
             client.send(b"GET /stall HTTP/1.1\r\nHost: x\r\n\r\n")
             try:
