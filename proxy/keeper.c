@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/keeper.h"
 
-#include <string.h>
-
 #include "proxy/pause.h"
 #include "proxy/queue.h"
 #include "proxy/server.h"
@@ -31,7 +29,7 @@ static bool tells(const struct server *server)
 static void want(struct server *server, const struct predict *predict)
 {
 	uint64_t wants = __atomic_load_n(&server->page->wants, __ATOMIC_RELAXED);
-	bool vain = predict->seen && predict->last.young_size == 0;
+	bool vain = predict->seen && !predict->fills;
 
 	if (!vain && !(wants & TAILOR_JVM_WANTS_HEAP))
 		__atomic_fetch_or(&server->page->wants, TAILOR_JVM_WANTS_HEAP, __ATOMIC_RELAXED);
@@ -79,10 +77,9 @@ static void learn(struct worker *worker, unsigned int index)
 	struct predict_collection collection = {.began_ns = began_ns(page), .cause = cause, .wished = kept->wished};
 	struct tailor_jvm_heap heap;
 
-	if (!read_heap(page, &heap))
+	if (!read_heap(page, &heap) || heap.time_ns < kept->since_ns)
 		return;
-	memcpy(cause, page->cause, sizeof(cause));
-	cause[sizeof(cause) - 1] = '\0';
+	pause_cause(&worker->server[index], __atomic_load_n(&page->pauses, __ATOMIC_RELAXED), cause);
 	if (heap.collected_young != kept->predict.last.collected_young || heap.collected_old != kept->predict.last.collected_old)
 		kept->wished = TAILOR_JVM_WISH_NONE;
 	predict_read(&kept->predict, &heap, &collection);
@@ -312,7 +309,7 @@ void keeper_look(struct worker *worker)
 static void set_next(struct worker *worker)
 {
 	worker->keeper.next_ns = UINT64_MAX;
-	for (unsigned int i = 0; is_on(worker) && i < worker->options->servers; i++) {
+	for (unsigned int i = 0; worker->keeper.on && i < worker->options->servers; i++) {
 		if (tells(&worker->server[i]))
 			worker->keeper.next_ns = worker->now_ns;
 	}
@@ -330,18 +327,25 @@ static void leave(struct worker *worker, unsigned int index)
 		__atomic_fetch_and(&server->page->wants, ~(uint64_t)TAILOR_JVM_WANTS_HEAP, __ATOMIC_RELAXED);
 }
 
+/* What happened before is not counted, nor learned from. */
+static void begin_anew(struct worker *worker, unsigned int index)
+{
+	const struct tailor_jvm_page *page = worker->server[index].page;
+
+	worker->keeper.server[index] = (struct kept){.since_ns = tailor_clock_ns(), .pauses = __atomic_load_n(&page->pauses, __ATOMIC_RELAXED)};
+}
+
 void keeper_open(struct worker *worker)
 {
+	worker->keeper.on = is_on(worker);
 	worker->keeper.next_ns = UINT64_MAX;
 }
 
 void keeper_attached(struct worker *worker, unsigned int index)
 {
-	struct kept *kept = &worker->keeper.server[index];
-
 	if (worker->index != 0)
 		return;
-	*kept = (struct kept){.pauses = __atomic_load_n(&worker->server[index].page->pauses, __ATOMIC_RELAXED)};
+	begin_anew(worker, index);
 	set_next(worker);
 }
 
@@ -355,15 +359,23 @@ void keeper_detaching(struct worker *worker, unsigned int index)
 
 void keeper_changed(struct worker *worker)
 {
+	struct keeper *keeper = &worker->keeper;
+	bool was_on = keeper->on;
+
 	if (worker->index != 0)
 		return;
 	/* What was begun by other settings is not for these. */
-	if (worker->keeper.drain.state != DRAIN_NONE) {
-		drain_end(&worker->keeper.drain, worker->keeper.warned ? DRAIN_MET : DRAIN_LEFT, tailor_clock_ns());
+	if (keeper->drain.state != DRAIN_NONE) {
+		drain_end(&keeper->drain, keeper->warned ? DRAIN_MET : DRAIN_LEFT, tailor_clock_ns());
 		over(worker);
 	}
-	for (unsigned int i = 0; !is_on(worker) && i < worker->options->servers; i++)
-		leave(worker, i);
+	keeper->on = is_on(worker);
+	for (unsigned int i = 0; i < worker->options->servers; i++) {
+		if (!keeper->on)
+			leave(worker, i);
+		else if (!was_on && worker->server[i].page)
+			begin_anew(worker, i);
+	}
 	set_next(worker);
 }
 

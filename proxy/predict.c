@@ -54,15 +54,38 @@ static void learn_rates(struct predict *predict, const struct tailor_jvm_heap *n
 	predict->learned_ns += took_ns;
 }
 
-static bool is_of_allocation(const char *cause)
+static bool is_among(const char *cause, const char *const *causes, size_t count)
 {
-	static const char *const causes[] = {"", "Allocation Failure", "G1 Evacuation Pause", "G1 Preventive Collection"};
-
-	for (unsigned int i = 0; i < sizeof(causes) / sizeof(*causes); i++) {
+	for (size_t i = 0; i < count; i++) {
 		if (strcmp(cause, causes[i]) == 0)
 			return true;
 	}
 	return false;
+}
+
+static bool is_of_allocation(const char *cause)
+{
+	static const char *const causes[] = {"", "Allocation Failure", "G1 Evacuation Pause", "G1 Preventive Collection"};
+
+	return is_among(cause, causes, sizeof(causes) / sizeof(*causes));
+}
+
+/* By the application or a tool, or for the sake of something else than the heap's room. */
+static bool is_of_something_else(const char *cause)
+{
+	static const char *const causes[] = {
+	        "System.gc()",
+	        "Diagnostic Command",
+	        "Heap Inspection Initiated GC",
+	        "Heap Dump Initiated GC",
+	        "JvmtiEnv ForceGarbageCollection",
+	        "Metadata GC Threshold",
+	        "Metadata GC Clear Soft References",
+	        "CodeCache GC Threshold",
+	        "G1 Periodic Collection",
+	};
+
+	return is_among(cause, causes, sizeof(causes) / sizeof(*causes));
 }
 
 /* How full it was when the collection began, if the last reading before it says that well enough. */
@@ -91,6 +114,8 @@ static void learn_collection(struct predict *predict, const struct tailor_jvm_he
 		predict->wished++;
 		return;
 	}
+	if (is_of_something_else(collection->cause))
+		return;
 	/* Of several only the last one's beginning is known. */
 	if (now->collected_young + now->collected_old == last->collected_young + last->collected_old + 1)
 		learn_level(predict, collection);
@@ -116,6 +141,7 @@ void predict_read(struct predict *predict, const struct tailor_jvm_heap *now, co
 	}
 	predict->last = *now;
 	predict->seen = true;
+	predict->fills |= now->young_size > 0;
 }
 
 /* The level at which collections come, and how far from it half of them did. */

@@ -19,6 +19,7 @@
 struct predict {
 	struct tailor_jvm_heap last;
 	bool seen;            /* there is a last reading */
+	bool fills;           /* and there has been a place for new objects in one: one that is full of old ones may have none for now */
 	uint64_t learned_ns;  /* for how long allocation has been watched */
 	double fast, slow;    /* bytes a nanosecond: over the last tens of milliseconds, over the last second */
 	double old_rate;      /* the same of the old generation, between collections */
@@ -41,7 +42,7 @@ struct predict_next {
 /* Longer than that is not told apart. */
 #define PREDICT_NS_MAX UINT64_C(3600000000000)
 
-/* What is known of the last collection. One that somebody asked for says nothing about when others will come. */
+/* What is known of the last collection. One that somebody asked for says nothing about when others will come, nor whether they are full. */
 struct predict_collection {
 	uint64_t began_ns;  /* 0: not known */
 	const char *cause;  /* as the JVM names it; "" not known */

@@ -392,6 +392,7 @@ struct kept {
 };
 
 struct keeper {
+	uint64_t since_ns; /* what is older says nothing */
 	struct kept server[TAILOR_PROXY_SERVERS_MAX];
 	struct drain drain;
 	uint64_t lease;   /* while a drain is under way */
@@ -401,6 +402,7 @@ struct keeper {
 
 enum command_kind {
 	COMMAND_ACCEPT,
+	bool on;
 	COMMAND_ATTACH,
 	COMMAND_DETACH,
 	COMMAND_GONE,

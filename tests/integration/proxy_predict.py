@@ -177,11 +177,20 @@ class Predictions(JvmPair):
         config.write_text(text.replace("predict: on, collect: young", "predict: off"))
         self.assertEqual(self.proxy.answer("/reload", "POST")[0], 200)
         self.until(lambda: self.wants(0) == self.wants(1) == 0, "they are not any more")
+        off = self.scores()
+        self.load(3)
+        before = self.settled()
+        self.assertGreater(sum(before[name]["pauses"] - off[name]["pauses"] for name in off), 0, "the load makes them collect")
         config.write_text(text)
         self.assertEqual(self.proxy.answer("/reload", "POST")[0], 200)
         self.until(lambda: self.wants(0) == self.wants(1) == WANTS_HEAP, "they are again")
         self.load(4)
-        self.assertGreater(sum(score["drains"] for score in self.settled().values()), 0)
+        after = self.settled()
+        self.assertGreater(sum(score["drains"] for score in after.values()), 0)
+        # What came while nobody predicted was not missed.
+        for name, score in after.items():
+            counted = sum(score[key] - off[name][key] for key in ("pauses_predicted", "pauses_missed"))
+            self.assertEqual(counted, score["pauses"] - before[name]["pauses"], (off, before, after))
 
     def a_drain(self):
         """The index of a server that is drained just now."""

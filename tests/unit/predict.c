@@ -229,6 +229,51 @@ static void a_full_one_is_expected_when_the_old_generation_is(void **state)
 	assert_true(next_of(&predict, &jvm).full);
 }
 
+static void that_somebody_asks_for_full_ones_says_not_that_others_are(void **state)
+{
+	static const char *const causes[] = {"System.gc()", "Metadata GC Threshold", "Diagnostic Command"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(causes) / sizeof(*causes); i++) {
+		struct predict predict = {0};
+		struct jvm jvm = jvm_new(100 * MB);
+
+		live(&predict, &jvm, 500 * MS, 0.1);
+		jvm.cause = causes[i];
+		/* What it compacts goes to the old generation, as nothing does otherwise. */
+		jvm.heap.old_size = 100 * MB;
+		for (unsigned int j = 0; j < 2; j++) {
+			jvm.heap.collected_old++;
+			jvm.heap.old_used += j ? 0 : 40 * MB;
+			jvm.began_ns = jvm.heap.time_ns;
+			live(&predict, &jvm, 50 * MS, 0.1);
+		}
+		assert_true(next_of(&predict, &jvm).known);
+		if (next_of(&predict, &jvm).full)
+			fail_msg("%s", causes[i]);
+	}
+}
+
+static void a_place_that_is_gone_for_now_is_remembered(void **state)
+{
+	struct predict predict = {0};
+	struct jvm jvm = jvm_new(100 * MB);
+
+	(void)state;
+	jvm.heap.collected_young = 7;
+	live(&predict, &jvm, 500 * MS, 0.1);
+	jvm.heap.young_size = 0;
+	jvm.heap.time_ns += LOOK_NS;
+	tell(&predict, &jvm);
+	assert_false(next_of(&predict, &jvm).known);
+	assert_true(predict.fills);
+	/* Another JVM may never have one. */
+	jvm.heap.collected_young = 0;
+	jvm.heap.time_ns += LOOK_NS;
+	tell(&predict, &jvm);
+	assert_true(predict.seen && !predict.fills);
+}
+
 static void an_old_generation_that_fills_by_itself_is_seen(void **state)
 {
 	struct predict predict = {0};
@@ -335,6 +380,8 @@ int main(void)
 		cmocka_unit_test(eden_may_change_its_size),
 		cmocka_unit_test(what_somebody_asks_for_says_nothing_about_the_others),
 		cmocka_unit_test(a_full_one_is_expected_when_the_old_generation_is),
+		cmocka_unit_test(that_somebody_asks_for_full_ones_says_not_that_others_are),
+		cmocka_unit_test(a_place_that_is_gone_for_now_is_remembered),
 		cmocka_unit_test(an_old_generation_that_fills_by_itself_is_seen),
 		cmocka_unit_test(another_jvm_begins_anew),
 		cmocka_unit_test(readings_that_are_old_say_nothing),
