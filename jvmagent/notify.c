@@ -173,11 +173,12 @@ static int worth_saying(int error)
 static int lose_proxy(int fd)
 {
 	close(fd);
-	/* Nobody of the old proxy waits or wants any more; the next one has not got the memory yet. Otherwise every pause
-	 * would write to the eventfds of workers that died asleep. */
+	/* Nobody of the old proxy waits, wants or wishes any more; the next one has not got the memory yet. Otherwise every pause
+	 * would write to the eventfds of workers that died asleep, and a collection would come that nobody keeps requests from. */
 	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
 		__atomic_store_n(&notify.page->waker[i].sleeping, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&notify.page->wants, 0, __ATOMIC_RELAXED);
+	__atomic_store_n(&notify.page->wish, 0, __ATOMIC_RELAXED);
 	return -1;
 }
 

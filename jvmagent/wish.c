@@ -8,8 +8,9 @@
 
 /* Small enough to be born in eden with every collector: half of G1's smallest region would be too much. */
 #define BLOCK_BYTES (64 * 1024)
-/* Threads take eden in pieces (TLABs): that it does not fill shows only after some of them. */
+/* Threads take eden in pieces (TLABs), of up to a fiftieth of it where one allocates alone: that it does not fill shows only after some. */
 #define LOOK_BYTES (4 * 1024 * 1024)
+#define LOOK_PART 16
 
 static uint64_t allowed;
 
@@ -54,26 +55,27 @@ static int is_given_up(uint64_t wish, const int *stopping)
 static void fill_eden(JNIEnv *jni, uint64_t wish, const int *stopping)
 {
 	struct tailor_jvm_heap before, last, now;
-	uint64_t looked_at = 0, pauses;
+	uint64_t looked_at = 0, look_bytes, pauses;
 
 	if (heap_read(jni, &before) < 0 || before.old_used > before.old_size - before.old_size / 10)
 		return;
 	last = before;
+	look_bytes = LOOK_BYTES + before.young_size / LOOK_PART;
 	pauses = __atomic_load_n(&notify_page()->pauses, __ATOMIC_RELAXED);
-	for (uint64_t made = 0; made < 2 * before.young_size + LOOK_BYTES; made += BLOCK_BYTES) {
+	for (uint64_t made = 0; made < 2 * before.young_size + look_bytes; made += BLOCK_BYTES) {
 		uint64_t pauses_now = __atomic_load_n(&notify_page()->pauses, __ATOMIC_RELAXED);
 
 		if (is_given_up(wish, stopping) || !make_garbage(jni))
 			return;
-		if (pauses_now == pauses && made - looked_at < LOOK_BYTES)
+		if (pauses_now == pauses && made - looked_at < look_bytes)
 			continue;
 		if (heap_read(jni, &now) < 0 || now.collected_young != before.collected_young ||
 		    now.collected_old != before.collected_old)
 			return;
 		/* They go elsewhere, as with -XX:PretenureSizeThreshold. */
-		if (made - looked_at >= LOOK_BYTES && now.young_used <= last.young_used)
+		if (made - looked_at >= look_bytes && now.young_used <= last.young_used)
 			return;
-		if (made - looked_at >= LOOK_BYTES) {
+		if (made - looked_at >= look_bytes) {
 			looked_at = made;
 			last = now;
 		}

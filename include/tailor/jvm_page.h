@@ -131,7 +131,7 @@ struct tailor_jvm_page {
 	uint64_t granted; /* the last wish that is dealt with */
 	uint64_t reserved4[7];
 
-	/* Written by the proxy; the agent clears `wants` when the proxy's connection ends. */
+	/* Written by the proxy; the agent clears both when the proxy's connection ends. */
 	uint64_t wants; /* TAILOR_JVM_WANTS_... */
 	uint64_t wish;  /* TAILOR_JVM_WISH */
 	uint64_t reserved5[6];

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collections that the proxy wishes for come where the agent's options allow them, and never harm the JVM."""
 
+import time
 import unittest
 
 from jvm_agent_harness import JDKS, jvms_of, live, run_tests
@@ -45,6 +46,14 @@ class Wishes(unittest.TestCase):
                     self.assertEqual([text.split("\t")[0] for text in came], ["%s young" % collector])
                     self.assertLess(took_ns, 3000 * MS)
                 self.assertEqual(self.collections_of(FULL)[0], [], "not allowed")
+                program.finish(self)
+
+    def test_it_comes_of_filling_a_large_eden_too(self):
+        for jdk, collector in jvms_of(("Serial", "Parallel")):
+            with self.subTest(jdk=jdk.version, collector=collector):
+                program = self.start(jdk, collector, 5, ",collect=young", "-Xms600m", "-Xmx600m", "-Xmn400m")
+                came, _ = self.collections_of(YOUNG, 20000)
+                self.assertEqual([text.split("\t")[0] for text in came], ["%s young" % collector])
                 program.finish(self)
 
     def test_a_full_collection_comes_with_every_collector(self):
@@ -104,6 +113,27 @@ class Wishes(unittest.TestCase):
 
     def tenured(self, program):
         return next(int(line.split("|")[2]) for line in program.tell("heap") if line.startswith("pool|Tenured"))
+
+    def eden(self, program):
+        """How full it is, and how many collections there were."""
+        lines = [line.split("|") for line in program.tell("heap")]
+        return (next(int(words[2]) for words in lines if words[:2] == ["pool", "Eden Space"]),
+                sum(int(words[2]) for words in lines if words[0] == "collector"))
+
+    def test_the_wish_of_a_proxy_that_has_gone_ends_with_it(self):
+        program = self.start(JDKS[0], "Serial", 5, ",collect=young", "-Xms1200m", "-Xmx1200m", "-Xmn1000m")
+        # As a proxy that predicts does: the thread that grants wishes is awake.
+        self.driver.say("wants 1")
+        self.driver.wait_for("heap")
+        self.driver.say("wish %d %d" % (YOUNG, 20000))
+        self.driver.wait_for("wished")
+        self.driver.end(kill=True)
+        self.driver = None
+        time.sleep(0.2)
+        before = self.eden(program)
+        time.sleep(3)
+        self.assertEqual(self.eden(program), before, "eden is filled for nobody")
+        program.finish(self)
 
     def test_the_jvm_ends_in_the_midst_of_it(self):
         for jdk in JDKS:
