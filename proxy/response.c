@@ -100,7 +100,7 @@ static void pass_interim(struct worker *worker, struct client *client, const str
 	struct exchange *exchange = &client->exchange;
 	int length;
 
-	if (exchange->attempts > 1 || exchange->minor == 0 ||
+	if (exchange_live_attempts(exchange) > 1 || exchange->minor == 0 ||
 	    exchange->out_end + head->head_bytes + HEAD_ADDED_BYTES > worker->out_bytes / 2)
 		return;
 	length = head_write_interim(head, worker->options->via, client_out(worker, client) + exchange->out_end,

@@ -57,6 +57,16 @@ def a_server_that_dies_behind_an_interim_answer_has_not_answered():
         assert (len(first.requests), len(second.requests)) == (2, 1)
 
 
+def a_client_that_waits_to_go_on_hears_it_from_whoever_took_its_request():
+    closed, backend = Backend(), Backend(lambda r, c: ok(r.body))
+    closed.stop()
+    with Proxy(closed, backend) as proxy, proxy.connect(timeout=5) as client:
+        client.send(b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 5\r\n\r\n")
+        assert client.response(interim=True).status == 100
+        client.send(b"12345")
+        assert client.response().body == b"12345"
+
+
 def what_is_not_http_is_a_502():
     answers = {"/a": b"SMTP ready\r\n\r\n", "/b": b"HTTP/1.1 200 OK\r\nX: " + b"a" * 40000 + b"\r\n\r\n",
                "/c": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
