@@ -55,14 +55,14 @@ static struct failover_verdict judge_connect(const struct failover_case *c)
 }
 
 /* The server may have acted on the request: only what may be sent twice, and only once, so that a request that
- * kills servers does not walk through all of them. */
+ * kills servers does not walk through all of them. What is still to come of it goes to the other one only. */
 static struct failover_verdict judge_closed(const struct failover_case *c)
 {
 	if (c->response_begun)
 		return not_moved(FAILOVER_FAIL, TAILOR_NOT_MOVED_BEGUN);
 	if (!c->method_allowed)
 		return not_moved(FAILOVER_FAIL, TAILOR_NOT_MOVED_METHOD);
-	if (!c->request_complete || !c->request_kept)
+	if (!c->request_kept)
 		return not_moved(FAILOVER_FAIL, TAILOR_NOT_MOVED_BODY);
 	if (c->retried || c->attempts >= c->attempts_max)
 		return not_moved(FAILOVER_FAIL, TAILOR_NOT_MOVED_ATTEMPTS);

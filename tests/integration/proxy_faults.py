@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """The data path over real sockets: what clients and servers that do wrong, die or are too slow get."""
+import os
 import socket
 import struct
 import threading
@@ -65,6 +66,20 @@ def a_client_that_waits_to_go_on_hears_it_from_whoever_took_its_request():
         assert client.response(interim=True).status == 100
         client.send(b"12345")
         assert client.response().body == b"12345"
+
+
+def a_request_that_is_still_coming_when_its_server_dies_goes_to_the_other():
+    for method, size, first, status in (("POST", 5, 3, 200), ("POST", 60000, 30000, 200), ("POST", 500000, 300000, 502), ("PUT", 5, 3, 502)):
+        body = os.urandom(size)
+        dying, other = Backend(lambda r, c, first=first: r.stream.read(first) and None, read_body=False), Backend(lambda r, c: ok(r.body))
+        with Proxy(dying, other, post=1) as proxy, proxy.connect(timeout=5) as client:
+            client.send(f"{method} / HTTP/1.1\r\nHost: x\r\nContent-Length: {size}\r\n\r\n".encode() + body[:first])
+            if status == 200:
+                until(lambda: other.connections, "it goes to the other one")
+                client.send(body[first:])
+            response = client.response()
+            assert response.status == status and (status != 200 or response.body == body), (method, size, response.status)
+            assert len(other.requests) == (status == 200), (method, size)
 
 
 def what_is_not_http_is_a_502():
