@@ -31,11 +31,11 @@ void exchange_leave_place(struct worker *worker, struct attempt *attempt)
 }
 
 /*
- * With a place at the server, which it takes over in any case. `from`: the server whose stop has called for it, -1: none has. Returns 0, or
- * a negative errno when no connection could be had.
+ * With a place at the server, which it takes over in any case. `called`: by which server's stop, and since when; NULL: by none. Returns 0,
+ * or a negative errno when no connection could be had.
  */
 static int begin_attempt(struct worker *worker, struct client *client, unsigned int server,
-                         enum tailor_failover_reason reason, bool fresh, int from)
+                         enum tailor_failover_reason reason, bool fresh, const struct handing *called)
 {
 	struct exchange *exchange = &client->exchange;
 	unsigned int index = exchange->attempts;
@@ -43,9 +43,9 @@ static int begin_attempt(struct worker *worker, struct client *client, unsigned 
 
 	assert(index < TAILOR_ATTEMPTS_MAX && server < worker->options->servers);
 	exchange->attempt[index] = (struct attempt){.server = (uint8_t)server, .reason = (uint16_t)reason, .placed = true};
-	if (from >= 0) {
-		exchange->attempt[index].from = (uint8_t)from;
-		exchange->attempt[index].signal_ns = worker->server[from].standing.signal_ns;
+	if (called) {
+		exchange->attempt[index].from = called->from;
+		exchange->attempt[index].signal_ns = called->signal_ns;
 	}
 	exchange->attempts++;
 	ret = upstream_begin(worker, client, index, fresh);
@@ -62,7 +62,7 @@ int attempt_place(struct worker *worker, struct client *client, unsigned int ser
 	struct exchange *exchange = &client->exchange;
 
 	switch (queue_enter(worker, client, server)) {
-	case QUEUE_GO: return begin_attempt(worker, client, server, reason, fresh, -1);
+	case QUEUE_GO: return begin_attempt(worker, client, server, reason, fresh, NULL);
 	case QUEUE_FULL: return -EBUSY;
 	case QUEUE_WAIT: break;
 	}
@@ -90,7 +90,7 @@ void exchange_granted(struct worker *worker, struct client *client, int server)
 			server = -1;
 	}
 	if (server < 0 || begin_attempt(worker, client, (unsigned int)server,
-	                                (enum tailor_failover_reason)exchange->queued_reason, exchange->queued_fresh, -1) < 0)
+	                                (enum tailor_failover_reason)exchange->queued_reason, exchange->queued_fresh, NULL) < 0)
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 }
 
@@ -121,6 +121,16 @@ void exchange_drop_losers(struct worker *worker, struct client *client, const st
 	              head->framing == HTTP1_NO_BODY || (head->framing == HTTP1_LENGTH && head->content_length <= UPSTREAM_DRAIN_BYTES_MAX));
 }
 
+/* Where it has been, as bits 1 << server. */
+static uint32_t servers_of(const struct exchange *exchange)
+{
+	uint32_t servers = 0;
+
+	for (unsigned int i = 0; i < exchange->attempts; i++)
+		servers |= 1u << exchange->attempt[i].server;
+	return servers;
+}
+
 static struct failover_case describe(const struct worker *worker, const struct exchange *exchange, unsigned int server, int other, enum tailor_failover_reason reason)
 {
 	const struct tailor_proxy_options *options = worker->options;
@@ -147,7 +157,7 @@ static bool retry(struct worker *worker, struct client *client, unsigned int ser
                   bool stale)
 {
 	struct exchange *exchange = &client->exchange;
-	int next = server_other(worker, server);
+	int next = server_other(worker, server, servers_of(exchange));
 	struct failover_case c = describe(worker, exchange, server, next, reason);
 	bool other_down = c.other_down;
 
@@ -169,6 +179,20 @@ static bool retry(struct worker *worker, struct client *client, unsigned int ser
 	return attempt_place(worker, client, (unsigned int)next, reason, stale) == 0;
 }
 
+/* The ones that are left may wait for servers that stand still, as this one was to be the one that answers. */
+static void another_is_left(struct worker *worker, struct client *client, enum tailor_attempt_end end)
+{
+	struct exchange *exchange = &client->exchange;
+	unsigned int before = exchange->attempts;
+
+	if (end != TAILOR_ATTEMPT_END_CONNECT && (end != TAILOR_ATTEMPT_END_CLOSED || exchange->retried))
+		return;
+	exchange_judge_again(worker, client);
+	/* As in failover_judge(): a request that kills servers is not to walk through all of them. */
+	if (end == TAILOR_ATTEMPT_END_CLOSED && exchange->attempts > before)
+		exchange->retried = true;
+}
+
 void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, enum tailor_attempt_end end_reason)
 {
 	struct client *client = upstream->client;
@@ -186,8 +210,10 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 		exchange_cut(worker, client);
 		return;
 	}
-	if (exchange_live_attempts(exchange) > 0)
+	if (exchange_live_attempts(exchange) > 0) {
+		another_is_left(worker, client, end_reason);
 		return;
+	}
 	switch (end_reason) {
 	case TAILOR_ATTEMPT_END_CONNECT:
 		if (!retry(worker, client, server, TAILOR_FAILOVER_CONNECT, false))
@@ -203,16 +229,17 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 }
 
 /* Begins another attempt, if there are means for it. Returns TAILOR_NOT_MOVED_REASONS, or what there was none of. */
-static enum tailor_not_moved move(struct worker *worker, struct client *client, unsigned int from, unsigned int to,
+static enum tailor_not_moved move(struct worker *worker, struct client *client, const struct handing *called, unsigned int to,
                                   enum tailor_failover_reason reason)
 {
 	enum tailor_not_moved why = TAILOR_NOT_MOVED_DOWN;
+	unsigned int from = called->from;
 
 	if (!budget_take_for(worker, from))
 		return TAILOR_NOT_MOVED_BUDGET;
 	if (!queue_take_place(worker, to))
 		why = TAILOR_NOT_MOVED_FULL;
-	else if (begin_attempt(worker, client, to, reason, false, (int)from) == 0)
+	else if (begin_attempt(worker, client, to, reason, false, called) == 0)
 		return TAILOR_NOT_MOVED_REASONS;
 	budget_give_for(worker, from);
 	return why;
@@ -237,15 +264,23 @@ static bool is_elsewhere_too(const struct worker *worker, const struct exchange 
 	return false;
 }
 
-void exchange_server_paused(struct worker *worker, struct upstream *upstream)
+/* It stays for now: the stop may last longer than expected, and the rest of the request may come. */
+static bool is_for_now(const struct exchange *exchange, enum tailor_not_moved why)
+{
+	return why == TAILOR_NOT_MOVED_SHORT ||
+	       (why == TAILOR_NOT_MOVED_BODY && !exchange->request_complete && !exchange->request_lost && !exchange->unkept);
+}
+
+static void judge(struct worker *worker, struct upstream *upstream, uint64_t signal_ns)
 {
 	struct client *client = upstream->client;
 	struct exchange *exchange = &client->exchange;
 	struct attempt *attempt = &exchange->attempt[upstream->attempt];
 	unsigned int server = upstream->server;
 	enum tailor_failover_reason reason = reason_of(worker->server[server].standing.kind);
-	int other = server_other(worker, server);
+	int other = server_other(worker, server, servers_of(exchange));
 	struct failover_case c = describe(worker, exchange, server, other, reason);
+	const struct handing called = {.from = (uint8_t)server, .signal_ns = signal_ns};
 	struct failover_verdict verdict;
 	enum tailor_not_moved why;
 
@@ -255,14 +290,32 @@ void exchange_server_paused(struct worker *worker, struct upstream *upstream)
 	verdict = failover_judge(&c);
 	why = verdict.why;
 	if (verdict.action == FAILOVER_REPLAY)
-		why = move(worker, client, server, (unsigned int)other, reason);
+		why = move(worker, client, &called, (unsigned int)other, reason);
 	else if (why == TAILOR_NOT_MOVED_BODY && exchange->replay_full)
 		why = TAILOR_NOT_MOVED_REPLAY_FULL;
 	if (why != TAILOR_NOT_MOVED_REASONS) {
-		stopped_not_moved(worker, server, attempt, why);
+		stopped_not_moved(worker, server, attempt, why, is_for_now(exchange, why));
 		return;
 	}
 	stopped_moved(worker, server, attempt);
 	exchange->moved = true;
 	count(&worker->counters.server[other].moved_here);
+}
+
+void exchange_server_paused(struct worker *worker, struct upstream *upstream)
+{
+	judge(worker, upstream, worker->server[upstream->server].standing.signal_ns);
+}
+
+void exchange_judge_again(struct worker *worker, struct client *client)
+{
+	struct exchange *exchange = &client->exchange;
+
+	for (unsigned int i = 0; i < exchange->attempts; i++) {
+		struct upstream *upstream = exchange->attempt[i].upstream;
+
+		/* Who stood still before this has not kept it waiting until now. */
+		if (upstream && stopped_is_decided(worker, upstream->server) && server_is_paused(worker, upstream->server))
+			judge(worker, upstream, worker->now_ns);
+	}
 }

@@ -84,6 +84,7 @@ static void refuse_body(struct worker *worker, struct client *client, unsigned i
 void exchange_feed(struct worker *worker, struct client *client)
 {
 	struct exchange *exchange = &client->exchange;
+	bool was_complete = exchange->request_complete;
 
 	if (client->state != CLIENT_EXCHANGE || exchange->response_complete)
 		return;
@@ -108,6 +109,8 @@ void exchange_feed(struct worker *worker, struct client *client)
 	}
 	client_receive(worker, client);
 	tunnel_advance(worker, client);
+	if (!was_complete && exchange->request_complete)
+		exchange_judge_again(worker, client);
 }
 
 static void start_attempt(struct worker *worker, struct client *client, unsigned int server)

@@ -50,6 +50,9 @@ void exchange_drop_losers(struct worker *worker, struct client *client, const st
 /* The server of an attempt in flight stands still; again whenever more is known about that. */
 void exchange_server_paused(struct worker *worker, struct upstream *upstream);
 
+/* Something has changed for a request that may wait for servers that stand still: it is judged anew whether it has to. */
+void exchange_judge_again(struct worker *worker, struct client *client);
+
 /* The client can get nothing any more: ends the request, if there is one, and closes. */
 void exchange_client_gone(struct worker *worker, struct client *client);
 

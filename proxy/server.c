@@ -130,8 +130,14 @@ enum preference {
 	BY_LOAD_AND_CONNECTION, /* of the same load, one to which a connection stands: it has the request sooner */
 };
 
-/* The best but for `without`, up to `worst`, or -1: of several the preferred one, of several of those the first in order from `first` on. */
-static int best(const struct worker *worker, unsigned int first, int without, enum rank worst, enum preference preference)
+/* What makes a server the last one of its rank. */
+#define LOAD_LAST (UINT32_C(1) << 30)
+
+/*
+ * The best but for `without`, up to `worst`, or -1: of several the preferred one, of several of those the first in order from `first` on.
+ * `last`: as bits, those that come last with BY_LOAD_AND_CONNECTION.
+ */
+static int best(const struct worker *worker, unsigned int first, int without, enum rank worst, enum preference preference, uint32_t last)
 {
 	uint32_t loads[TAILOR_PROXY_SERVERS_MAX] = {0};
 	enum rank found = RANKS;
@@ -140,7 +146,7 @@ static int best(const struct worker *worker, unsigned int first, int without, en
 	if (preference != BY_ORDER)
 		sum_loads(worker, loads);
 	for (unsigned int i = 0; i < worker->options->servers && preference == BY_LOAD_AND_CONNECTION; i++)
-		loads[i] = 2 * loads[i] + !worker->server[i].idle;
+		loads[i] = 2 * loads[i] + !worker->server[i].idle + (last & 1u << i ? LOAD_LAST : 0);
 	for (unsigned int i = 0; i < worker->options->servers && (preference != BY_ORDER || found != RANK_RUNS); i++) {
 		unsigned int index = (first + i) % worker->options->servers;
 		enum rank this = (int)index == without ? RANKS : rank(worker, index);
@@ -170,18 +176,18 @@ int server_choose(const struct worker *worker)
 	/* Of those with nothing in flight another one each time: not only one of them is to be warm. */
 	if (worker->options->mode == TAILOR_PROXY_BALANCED)
 		return relieve(worker, best(worker, (unsigned int)(worker->counters.requests % worker->options->servers), -1,
-		                            RANK_REACHABLE, BY_LOAD));
-	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, BY_ORDER);
+		                            RANK_REACHABLE, BY_LOAD, 0));
+	return best(worker, __atomic_load_n(&worker->shared->active, __ATOMIC_RELAXED), -1, RANK_REACHABLE, BY_ORDER, 0);
 }
 
 int server_next(const struct worker *worker, unsigned int server)
 {
-	return best(worker, server + 1, (int)server, RANK_RUNS, BY_ORDER);
+	return best(worker, server + 1, (int)server, RANK_RUNS, BY_ORDER, 0);
 }
 
-int server_other(const struct worker *worker, unsigned int server)
+int server_other(const struct worker *worker, unsigned int server, uint32_t tried)
 {
-	return best(worker, server + 1, (int)server, RANK_DOWN, BY_LOAD_AND_CONNECTION);
+	return best(worker, server + 1, (int)server, RANK_DOWN, BY_LOAD_AND_CONNECTION, tried);
 }
 
 int server_last_resort(struct worker *worker, int failed)

@@ -33,9 +33,10 @@ int server_next(const struct worker *worker, unsigned int server);
 
 /*
  * The best of the others for a request that is at `server` already: the one with the least in flight of those that may serve, else of those
- * that stand still, else of those that are down; -1 only where there is no other. In either mode.
+ * that stand still, else of those that are down; -1 only where there is no other. Of those that are equal but for their load, one of
+ * `tried` (bits 1 << server) comes last: it has been there. In either mode.
  */
-int server_other(const struct worker *worker, unsigned int server);
+int server_other(const struct worker *worker, unsigned int server, uint32_t tried);
 
 /* A connection to one is begun: if it was down, that is enough to find out whether it still is, and others had better not wait for it. */
 void server_connecting(struct worker *worker, unsigned int server);

@@ -90,7 +90,7 @@ static void expect(struct worker *worker, unsigned int index)
 	uint64_t now_ns = tailor_clock_ns();
 	uint64_t lasted_ns = now_ns > standing->since_ns ? now_ns - standing->since_ns : 0;
 	struct failover_stop stop = {.when = worker->options->replay_when, .lasted_ns = lasted_ns};
-	int other = server_other(worker, index);
+	int other = server_other(worker, index, 0);
 
 	find_cause(server);
 	stop.rest = expect_stop_rest(&server->learned->stops, standing->kind, standing->cause, lasted_ns);
@@ -107,6 +107,13 @@ static void expect(struct worker *worker, unsigned int index)
 static bool is_undecided(const struct worker *worker, enum tailor_stop_kind kind)
 {
 	return kind == TAILOR_STOP_SAFEPOINT && !stopped_matters(worker, kind) && stopped_matters(worker, TAILOR_STOP_GC);
+}
+
+bool stopped_is_decided(const struct worker *worker, unsigned int server)
+{
+	enum tailor_stop_kind kind = worker->server[server].standing.kind;
+
+	return kind != TAILOR_STOP_NONE && !is_undecided(worker, kind);
 }
 
 /* What is to be done now that something is known, or that more time has passed. */
@@ -139,7 +146,8 @@ static void begin(struct worker *worker, unsigned int index, uint64_t word)
 	for (const struct upstream *upstream = server->in_flight; upstream; upstream = upstream->next) {
 		struct attempt *attempt = &upstream->client->exchange.attempt[upstream->attempt];
 
-		attempt->judged = false;
+		attempt->stayed = 0;
+		attempt->moved = false;
 		standing->in_flight += !upstream->client->exchange.response_complete && !upstream->client->exchange.tunnel;
 	}
 	count(&worker->counters.server[index].paused);
@@ -266,34 +274,37 @@ void stopped_missed(struct worker *worker, unsigned int index, enum tailor_stop_
 	count(&worker->counters.server[index].stops[kind]);
 }
 
-void stopped_not_moved(struct worker *worker, unsigned int index, struct attempt *attempt, enum tailor_not_moved why)
+void stopped_not_moved(struct worker *worker, unsigned int index, struct attempt *attempt, enum tailor_not_moved why, bool for_now)
 {
-	if (attempt->judged)
+	if (attempt->stayed || attempt->moved)
 		return;
-	/* Short is only what has been; else it may still be moved. */
-	attempt->shortly = why == TAILOR_NOT_MOVED_SHORT;
-	if (attempt->shortly)
+	attempt->stays = for_now ? (uint8_t)(1 + why) : 0;
+	if (for_now)
 		return;
-	attempt->judged = true;
+	attempt->stayed = (uint8_t)(1 + why);
 	count(&worker->counters.not_moved[why]);
 	worker->server[index].standing.not_moved[why]++;
 }
 
 void stopped_moved(struct worker *worker, unsigned int index, struct attempt *attempt)
 {
-	attempt->shortly = false;
-	attempt->judged = true;
+	struct standing *standing = &worker->server[index].standing;
+
 	count(&worker->counters.server[index].moved_away);
-	worker->server[index].standing.moved++;
+	/* Once more, if the server to which it was moved has failed. */
+	if (!attempt->moved)
+		standing->moved++;
+	/* What kept it there does so no longer. */
+	if (attempt->stayed)
+		standing->not_moved[attempt->stayed - 1]--;
+	attempt->stays = attempt->stayed = 0;
+	attempt->moved = true;
 }
 
 void stopped_leave(struct worker *worker, struct attempt *attempt)
 {
-	if (!attempt->shortly)
-		return;
-	attempt->shortly = false;
-	count(&worker->counters.not_moved[TAILOR_NOT_MOVED_SHORT]);
-	worker->server[attempt->server].standing.not_moved[TAILOR_NOT_MOVED_SHORT]++;
+	if (attempt->stays)
+		stopped_not_moved(worker, attempt->server, attempt, (enum tailor_not_moved)(attempt->stays - 1), false);
 }
 
 void stopped_answered(struct worker *worker, const struct attempt *attempt)

@@ -20,11 +20,13 @@ void stopped_missed(struct worker *worker, unsigned int server, enum tailor_stop
 
 /* Whether the configuration wants something to be done about stops of that kind. */
 bool stopped_matters(const struct worker *worker, enum tailor_stop_kind kind);
+/* Whether it stands still, by this worker's last look, and it is known what that means for requests there. */
+bool stopped_is_decided(const struct worker *worker, unsigned int server);
 /* How long it takes to answer; 0: not known. */
 uint64_t stopped_service_ns(const struct worker *worker, unsigned int server);
 
-/* A request that is at that server was not moved, and why; or was. */
-void stopped_not_moved(struct worker *worker, unsigned int server, struct attempt *attempt, enum tailor_not_moved why);
+/* A request that is at that server was not moved, and why; `for_now`: it may be yet, and stayed only when the stop is over. Or it was. */
+void stopped_not_moved(struct worker *worker, unsigned int server, struct attempt *attempt, enum tailor_not_moved why, bool for_now);
 void stopped_moved(struct worker *worker, unsigned int server, struct attempt *attempt);
 /* The attempt is at its server no longer. */
 void stopped_leave(struct worker *worker, struct attempt *attempt);

@@ -157,7 +157,7 @@ static void warm(struct worker *worker, unsigned int without)
 
 	worker->warm_ns = worker->now_ns + WARM_NS;
 	if (options->failover_on && options->replay_when != TAILOR_PROXY_REPLAY_NEVER && !worker->stopping)
-		other = server_other(worker, without);
+		other = server_other(worker, without, 0);
 	if (!server_may_serve(worker, other) || worker->server[other].idle || worker->server[other].draining)
 		return;
 	upstream = open_upstream(worker, (unsigned int)other, &error);

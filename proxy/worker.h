@@ -127,8 +127,10 @@ struct attempt {
 	bool sent;           /* ATTEMPT_SENT is written */
 	bool response_begun; /* RESPONSE_BEGIN is written */
 	bool answered;       /* some of its response is here; interim ones (1xx) are none */
-	bool judged;         /* in the stop that its server is in, and counted as not moved */
-	bool shortly;        /* waits there, as that is expected to be short; counted when it has */
+	/* In the stop that its server is in, each as 1 + enum tailor_not_moved: */
+	uint8_t stays;       /* why it waits there for now, counted when it has; 0: it does not */
+	uint8_t stayed;      /* why it was not moved; 0: it was, or that is not known yet */
+	bool moved;          /* it was */
 	uint8_t from;        /* with signal_ns: the server that stands still */
 	uint64_t signal_ns;  /* since when this attempt was called for by a stop; 0: it was not, or is with the kernel */
 	uint64_t sent_ns;    /* the turn in which it began to be sent */

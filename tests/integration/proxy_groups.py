@@ -80,6 +80,36 @@ def a_request_moves_to_the_least_loaded_of_those_that_run():
                 client.socket.close()
 
 
+def a_request_whose_new_server_fails_it_does_not_wait_for_the_one_that_stands_still():
+    for refuses in (False, True):
+        with Group(3, attempts=4) as group:
+            failing = group.backend[1]
+            failing.answer = lambda request, connection: None
+            client = group.send()
+            if refuses:
+                failing.stop()
+            group.proxy.command("pause 0")
+            group.moves(client, to=2)
+            until(lambda: group.proxy.status()["failed_over"] == 1, "it is counted")
+            group.proxy.command("resume 0")
+            assert [event.server for event in map(Event, group.proxy.command("events")) if event.begins] == [0, 1, 2]
+
+
+def a_request_that_kills_servers_does_not_walk_through_all_of_them():
+    with Group(4, attempts=4) as group:
+        for server in (1, 2, 3):
+            group.backend[server].answer = lambda request, connection: None
+        client = group.send()
+        group.proxy.command("pause 0")
+        group.arrives(2)
+        time.sleep(0.05)
+        assert not group.backend[3].requests
+        group.proxy.command("resume 0")
+        group.gate[0].set()
+        assert client.response().body == b"0"
+        client.socket.close()
+
+
 def of_equals_a_request_moves_to_one_with_a_connection_that_stands():
     with Group(4) as group:
         for _ in range(2):

@@ -197,6 +197,30 @@ def what_waits_for_a_process_that_has_ended_moves_or_is_answered_502():
         assert proxy.get().body == b"other"
 
 
+def a_body_that_is_still_coming_when_its_server_stops_moves_once_it_is_here():
+    for chunked, moves in ((False, True), (True, True), (False, False)):
+        body = os.urandom(20000)
+        head, data = post(body, chunked)
+        with Pair(post=1) as pair, pair.proxy.connect(timeout=5) as client:
+            client.send(head.encode() + data[:10000])
+            until(lambda: pair.proxy.status()["server"][0]["requests"] == 1, "it is on its way")
+            pair.proxy.command("pause 0")
+            until(lambda: pair.proxy.status()["server"][0]["paused"], "the pause is seen")
+            time.sleep(0.05)
+            assert not not_moved(pair.proxy.status()) and not pair.backend[1].requests, pair.proxy.status()
+            if not moves:
+                pair.proxy.command("resume 0")
+                until(lambda: not_moved(pair.proxy.status()) == {"body": 1}, "that it still came is why it stayed")
+            client.send(data[10000:])
+            pair.arrives(moves)
+            pair.gate[moves].set()
+            assert client.response().body == b"%d" % moves and pair.backend[moves].requests[0].body == body
+            pair.proxy.command("resume 0")
+            until(lambda: not pair.proxy.status()["server"][0]["paused"], "its end is seen")
+            until(lambda: pair.proxy.status()["requests"] == 1, "its end is counted")
+            assert pair.proxy.status()["failed_over"] == moves and not_moved(pair.proxy.status()) == ({} if moves else {"body": 1})
+
+
 def teach(pair, server, us, count=20):
     for _ in range(count):
         pair.proxy.command(f"blink {server} {us}")
