@@ -217,7 +217,7 @@ struct tailor_proxy_server_status {
 	/* With it or without: */
 	uint64_t pauses_met;   /* collections that requests in flight met */
 	uint64_t requests_met; /* these requests */
-	uint32_t in_flight;
+	uint32_t in_flight; /* requests that it has not answered whole; tunnels are none */
 	uint32_t connections;
 	uint8_t drained;       /* it gets no new requests, as its collection is near */
 	uint8_t agent;         /* a JVM is attached */

@@ -41,6 +41,7 @@ static void complete(struct worker *worker, struct upstream *upstream)
 
 	exchange->response_complete = true;
 	stopped_answered(worker, &exchange->attempt[upstream->attempt]);
+	upstream_answered(worker, upstream);
 	exchange_leave_place(worker, &exchange->attempt[upstream->attempt]);
 	judge_reuse(upstream, exchange);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, UINT64_MAX);

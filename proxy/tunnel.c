@@ -56,6 +56,7 @@ void tunnel_begin(struct worker *worker, struct upstream *upstream)
 	count(&worker->counters.tunnels);
 	count(&worker->counters.tunnels_open);
 	/* It has answered the request. */
+	upstream_answered(worker, upstream);
 	exchange_leave_place(worker, &exchange->attempt[upstream->attempt]);
 	count(&worker->counters.server[upstream->server].responses);
 	record_response(worker, RECORD_RESPONSE_END, exchange, upstream->attempt);

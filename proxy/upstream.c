@@ -63,19 +63,27 @@ static void attach(struct worker *worker, struct upstream *upstream, struct clie
 	client->exchange.attempt[index].upstream = upstream;
 	list_add(&worker->server[upstream->server].in_flight, upstream);
 	change_load(worker, upstream->server, 1);
+	upstream->loads = true;
 	pause_watch(worker, upstream->server);
 	if (worker->now_ns >= worker->warm_ns)
 		warm(worker, upstream->server);
 }
 
 static void detach(struct worker *worker, struct upstream *upstream)
+void upstream_answered(struct worker *worker, struct upstream *upstream)
+{
+	if (upstream->loads)
+		change_load(worker, upstream->server, -1);
+	upstream->loads = false;
+}
+
 {
 	stopped_leave(worker, &upstream->client->exchange.attempt[upstream->attempt]);
 	upstream->client->exchange.attempt[upstream->attempt].upstream = NULL;
 	upstream->client = NULL;
 	/* The tag stays until the next request: the server's write may return only now. */
 	list_remove(upstream);
-	change_load(worker, upstream->server, -1);
+	upstream_answered(worker, upstream);
 }
 
 static void close_upstream(struct worker *worker, struct upstream *upstream)

@@ -17,6 +17,9 @@ void upstream_send(struct worker *worker, struct upstream *upstream);
 /* Asks for more of the response, if there is room. */
 void upstream_receive(struct worker *worker, struct upstream *upstream);
 
+/* Its server has nothing more to do for the request, which does not count among those in flight there any more. Idempotent. */
+void upstream_answered(struct worker *worker, struct upstream *upstream);
+
 /* Takes the connection off its attempt: closed, or back to the pool when it can carry another exchange. */
 void upstream_drop(struct worker *worker, struct upstream *upstream);
 void upstream_release(struct worker *worker, struct upstream *upstream);

@@ -109,6 +109,7 @@ struct upstream {
 	struct upstream *next;  /* in the free list, the pool or the list of those in flight */
 	struct upstream **link;
 	struct http1_search search;
+	bool loads;  /* is among the requests at its server */
 	struct input in;
 	bool ended; /* the server sends no more; what it has sent comes first */
 	int end_result;

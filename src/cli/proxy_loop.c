@@ -136,7 +136,7 @@ static void say_in_flight(const struct proxy_run *run)
 	tailor_proxy_status(run->proxy, &status);
 	for (unsigned int i = 0; i < status.servers; i++)
 		in_flight += status.server[i].in_flight;
-	proxy_say("stopping: in flight still: %u, connections open: %u", in_flight, status.clients);
+	proxy_say("stopping: in flight still: %u, connections open: %u, of these tunnels: %u", in_flight, status.clients, status.tunnels_open);
 }
 
 void proxy_drain(struct proxy_run *run, int signals, bool patient)

@@ -85,6 +85,20 @@ def nobody_has_to_wait_for_the_other():
             assert client.rest() == b"bye"
 
 
+def a_tunnel_is_no_request_at_its_server():
+    server, other = Server(echo), Server(echo)
+    with Proxy(server, other, upgrade="websocket", balanced=1) as proxy:
+        clients = [proxy.connect() for _ in range(3)]
+        for client in clients:
+            client.send(ASK)
+            changed(client)
+        assert [its["in_flight"] for its in proxy.status()["server"]] == [0, 0], proxy.status()
+        for client in clients:
+            client.socket.shutdown(socket.SHUT_WR)
+            assert client.rest() == b"bye"
+            client.socket.close()
+
+
 def the_end_of_either_side_is_passed_on_and_the_other_goes_on():
     def server_first(connection, stream):
         connection.sendall(b"last words")
