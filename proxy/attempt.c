@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "proxy/budget.h"
+#include "proxy/discard.h"
 #include "proxy/exchange.h"
 #include "proxy/failover.h"
 #include "proxy/queue.h"
@@ -94,8 +95,8 @@ void exchange_granted(struct worker *worker, struct client *client, int server)
 		exchange_refuse(worker, client, 503, TAILOR_REFUSED_NO_SERVER);
 }
 
-/* `drained`: what they will answer is little enough to be read for the connections' sake. */
-static void drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end, bool drained)
+/* `read`: what they will answer is little enough to be read for the connections' sake. */
+static void drop_attempts(struct worker *worker, struct client *client, enum tailor_attempt_end end, bool read)
 {
 	struct exchange *exchange = &client->exchange;
 
@@ -103,7 +104,7 @@ static void drop_attempts(struct worker *worker, struct client *client, enum tai
 		if (!exchange->attempt[i].upstream || (int)i == exchange->winner)
 			continue;
 		record_attempt(worker, TAILOR_EVENT_ATTEMPT_END, exchange, i, end);
-		(drained ? upstream_drain : upstream_drop)(worker, exchange->attempt[i].upstream);
+		(read ? upstream_discard : upstream_drop)(worker, exchange->attempt[i].upstream);
 		exchange_leave_place(worker, &exchange->attempt[i]);
 	}
 	queue_leave(worker, client);
@@ -118,7 +119,7 @@ void exchange_drop_losers(struct worker *worker, struct client *client, const st
 {
 	/* They were asked for the same. */
 	drop_attempts(worker, client, TAILOR_ATTEMPT_END_LOST,
-	              head->framing == HTTP1_NO_BODY || (head->framing == HTTP1_LENGTH && head->content_length <= UPSTREAM_DRAIN_BYTES_MAX));
+	              head->framing == HTTP1_NO_BODY || (head->framing == HTTP1_LENGTH && head->content_length <= DISCARD_BYTES_MAX));
 }
 
 /* Where it has been, as bits 1 << server. */

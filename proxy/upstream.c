@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "proxy/connection.h"
+#include "proxy/discard.h"
 #include "proxy/exchange.h"
 #include "proxy/pause.h"
 #include "proxy/record.h"
@@ -62,14 +63,13 @@ static void attach(struct worker *worker, struct upstream *upstream, struct clie
 	upstream->search = (struct http1_search){0};
 	client->exchange.attempt[index].upstream = upstream;
 	list_add(&worker->server[upstream->server].in_flight, upstream);
-	change_load(worker, upstream->server, 1);
 	upstream->loads = true;
+	change_load(worker, upstream->server, 1);
 	pause_watch(worker, upstream->server);
 	if (worker->now_ns >= worker->warm_ns)
 		warm(worker, upstream->server);
 }
 
-static void detach(struct worker *worker, struct upstream *upstream)
 void upstream_answered(struct worker *worker, struct upstream *upstream)
 {
 	if (upstream->loads)
@@ -77,6 +77,7 @@ void upstream_answered(struct worker *worker, struct upstream *upstream)
 	upstream->loads = false;
 }
 
+static void detach(struct worker *worker, struct upstream *upstream)
 {
 	stopped_leave(worker, &upstream->client->exchange.attempt[upstream->attempt]);
 	upstream->client->exchange.attempt[upstream->attempt].upstream = NULL;
@@ -166,14 +167,14 @@ static void warm(struct worker *worker, unsigned int without)
 	worker->warm_ns = worker->now_ns + WARM_NS;
 	if (options->failover_on && options->replay_when != TAILOR_PROXY_REPLAY_NEVER && !worker->stopping)
 		other = server_other(worker, without, 0);
-	if (!server_may_serve(worker, other) || worker->server[other].idle || worker->server[other].draining)
+	if (!server_may_serve(worker, other) || worker->server[other].idle || worker->server[other].discarding)
 		return;
 	upstream = open_upstream(worker, (unsigned int)other, &error);
 	if (!upstream)
 		return;
 	worker->warm_ns = worker->now_ns + WARM_AGAIN_NS;
 	upstream->state = UPSTREAM_WARMING;
-	list_add(&worker->server[other].draining, upstream);
+	list_add(&worker->server[other].discarding, upstream);
 }
 
 /* The connection stands: the tag first, then the request, with which the attempt begins unless it had to connect. */
@@ -301,7 +302,7 @@ void upstream_release(struct worker *worker, struct upstream *upstream)
 	become_idle(worker, upstream);
 }
 
-void upstream_drain(struct worker *worker, struct upstream *upstream)
+void upstream_discard(struct worker *worker, struct upstream *upstream)
 {
 	const struct exchange *exchange = &upstream->client->exchange;
 	const struct attempt *attempt = &exchange->attempt[upstream->attempt];
@@ -312,11 +313,10 @@ void upstream_drain(struct worker *worker, struct upstream *upstream)
 		upstream_drop(worker, upstream);
 		return;
 	}
-	upstream->state = UPSTREAM_DRAINING;
-	upstream->drain_method = (uint8_t)exchange->method;
-	upstream->drain_body = false;
+	upstream->state = UPSTREAM_DISCARDING;
+	discard_begin(upstream, exchange->method);
 	detach(worker, upstream);
-	list_add(&worker->server[upstream->server].draining, upstream);
+	list_add(&worker->server[upstream->server].discarding, upstream);
 	wheel_set(&worker->wheel, &upstream->connection.alarm, worker->now_ns + worker->options->response_timeout_ns);
 	upstream_receive(worker, upstream);
 }
@@ -327,58 +327,16 @@ static void close_listed(struct worker *worker, struct upstream *upstream)
 	close_upstream(worker, upstream);
 }
 
-/* Reads the head of an answer that nobody wants. Returns 1, 0 when there is more to come, -1 when the connection is of no use behind it. */
-static int drain_head(struct worker *worker, struct upstream *upstream)
-{
-	struct http1_head *head = &worker->head;
-	struct input *in = &upstream->in;
-
-	for (;;) {
-		int ret = http1_parse_response(in->data + in->start, input_length(in), &worker->response_limits, &upstream->search,
-		                               (enum http1_method)upstream->drain_method, head);
-
-		if (ret <= 0)
-			return ret;
-		if (head->status == 101)
-			return -1;
-		in->start += (uint32_t)head->head_bytes;
-		in->body = in->start;
-		upstream->search = (struct http1_search){0};
-		if (head->status >= 200)
-			break;
-		if (input_length(in) == 0)
-			return 0;
-	}
-	if (!head->keep_alive || (head->framing != HTTP1_NO_BODY && head->framing != HTTP1_LENGTH))
-		return -1;
-	upstream->drain_left = head->framing == HTTP1_LENGTH ? head->content_length : 0;
-	upstream->drain_body = true;
-	return upstream->drain_left <= UPSTREAM_DRAIN_BYTES_MAX ? 1 : -1;
-}
-
 /* Bytes of an answer that nobody wants. */
-static void drain(struct worker *worker, struct upstream *upstream)
+static void discard(struct worker *worker, struct upstream *upstream)
 {
-	struct input *in = &upstream->in;
-	int ret = 1;
+	int ret = discard_take(worker, upstream);
 
-	do {
-		uint32_t bytes;
-
-		(void)input_gather(worker, in);
-		if (!upstream->drain_body)
-			ret = drain_head(worker, upstream);
-		bytes = !upstream->drain_body ? 0 : upstream->drain_left < input_length(in) ? (uint32_t)upstream->drain_left : input_length(in);
-		in->start += bytes;
-		in->body = in->start;
-		upstream->drain_left -= bytes;
-	} while (ret > 0 && upstream->drain_left > 0 && input_waits(in));
-	if (ret > 0 && upstream->drain_left == 0 && input_empty(in)) {
+	if (ret > 0) {
 		list_remove(upstream);
 		become_idle(worker, upstream);
-	} else if (ret < 0 || upstream->drain_left == 0) {
-		/* Or there is more behind it than was asked for. */
-		input_clear(worker, in);
+	} else if (ret < 0) {
+		input_clear(worker, &upstream->in);
 		close_listed(worker, upstream);
 	} else {
 		upstream->in.own = true;
@@ -391,8 +349,8 @@ void upstream_close_idle(struct worker *worker)
 	for (unsigned int i = 0; i < worker->options->servers; i++) {
 		while (worker->server[i].idle)
 			close_listed(worker, worker->server[i].idle);
-		while (worker->server[i].draining)
-			close_listed(worker, worker->server[i].draining);
+		while (worker->server[i].discarding)
+			close_listed(worker, worker->server[i].discarding);
 	}
 }
 
@@ -465,9 +423,9 @@ static void received(struct worker *worker, struct upstream *upstream, int resul
 		/* Closed by the server, or bytes that nobody asked for. */
 		input_clear(worker, &upstream->in);
 		close_listed(worker, upstream);
-	} else if (upstream->state == UPSTREAM_DRAINING) {
+	} else if (upstream->state == UPSTREAM_DISCARDING) {
 		if (result > 0) {
-			drain(worker, upstream);
+			discard(worker, upstream);
 			return;
 		}
 		input_clear(worker, &upstream->in);
@@ -521,7 +479,7 @@ void upstream_complete(struct worker *worker, struct upstream *upstream, enum op
 
 void upstream_alarm(struct worker *worker, struct upstream *upstream)
 {
-	if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_DRAINING) {
+	if (upstream->state == UPSTREAM_IDLE || upstream->state == UPSTREAM_DISCARDING) {
 		close_listed(worker, upstream);
 	} else if (upstream->state == UPSTREAM_CONNECTING || upstream->state == UPSTREAM_WARMING)
 		connected(worker, upstream, -ETIMEDOUT);

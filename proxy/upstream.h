@@ -24,13 +24,11 @@ void upstream_answered(struct worker *worker, struct upstream *upstream);
 void upstream_drop(struct worker *worker, struct upstream *upstream);
 void upstream_release(struct worker *worker, struct upstream *upstream);
 
-/* More than this is not read only to keep a connection. */
-#define UPSTREAM_DRAIN_BYTES_MAX (64 * 1024)
 /*
  * Takes the connection off its attempt, whose answer nobody wants any more: it is awaited and thrown away, after which the connection can
  * be used again. Where that cannot be, or turns out to be too much, it is closed.
  */
-void upstream_drain(struct worker *worker, struct upstream *upstream);
+void upstream_discard(struct worker *worker, struct upstream *upstream);
 
 /* From the loop. */
 void upstream_complete(struct worker *worker, struct upstream *upstream, enum operation operation, int result);

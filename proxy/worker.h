@@ -14,7 +14,7 @@
  *   route.c     which requests may be sent twice, budget.c how many of them are
  *   timeouts.c  how long anything may take
  *   tunnel.c    what follows a change of protocol
- *   upstream.c  connections to servers and their pool
+ *   upstream.c  connections to servers and their pool; discard.c what nobody wants to read of them
  *   response.c  the chosen response, framed for the client
  *   pause.c     which servers stand still, from all who tell
  *   stopped.c   what is done about it, expect.c for how long it will be
@@ -87,11 +87,18 @@ enum upstream_state {
 	UPSTREAM_WARMING, /* connects, for nobody yet */
 	UPSTREAM_IDLE, /* in the pool */
 	UPSTREAM_BUSY, /* carries an attempt */
-	UPSTREAM_DRAINING, /* has carried one that lost; its answer is awaited, and thrown away */
+	UPSTREAM_DISCARDING, /* has carried one that lost; its answer is awaited, and thrown away */
 	UPSTREAM_CLOSING,
 };
 
 struct client;
+
+/* See discard.h. */
+struct discard {
+	uint64_t left; /* of the body */
+	uint8_t method; /* enum http1_method */
+	bool in_body;   /* the head has been read */
+};
 
 struct upstream {
 	struct connection connection;
@@ -102,6 +109,7 @@ struct upstream {
 	bool reused; /* has carried an exchange before */
 	uint64_t turn; /* of the loop, in which it was taken out of the pool */
 	bool dirty;  /* cannot carry another exchange */
+	bool loads;  /* is among the requests at its server */
 	uint16_t port;
 	struct tailor_tag *tag; /* NULL: untagged */
 	struct client *client;  /* whose attempt it carries */
@@ -109,14 +117,10 @@ struct upstream {
 	struct upstream *next;  /* in the free list, the pool or the list of those in flight */
 	struct upstream **link;
 	struct http1_search search;
-	bool loads;  /* is among the requests at its server */
 	struct input in;
 	bool ended; /* the server sends no more; what it has sent comes first */
 	int end_result;
-	/* While draining. */
-	uint8_t drain_method; /* enum http1_method */
-	bool drain_body;      /* the head has been read */
-	uint64_t drain_left;
+	struct discard discard;
 };
 
 struct attempt {
@@ -342,7 +346,7 @@ struct shared {
 struct server {
 	struct upstream *idle; /* most recently used first */
 	struct upstream *in_flight;
-	struct upstream *draining; /* and those that connect for nobody yet */
+	struct upstream *discarding; /* and those that connect for nobody yet */
 	/* the JVM; page NULL: none */
 	struct tailor_jvm_page *page;
 	int waker;
@@ -388,6 +392,7 @@ struct counters {
 /* What the first worker knows of the heaps, and what it does about them; see keeper.h. */
 struct kept {
 	struct predict predict;
+	uint64_t since_ns; /* what is older says nothing */
 	uint64_t pauses; /* counted so far */
 	enum tailor_jvm_wish wished; /* the next collection will be this one */
 	bool gone;               /* its JVM was there and is not any more; it may be as before when it has answered, */
@@ -395,9 +400,9 @@ struct kept {
 };
 
 struct keeper {
-	uint64_t since_ns; /* what is older says nothing */
 	struct kept server[TAILOR_PROXY_SERVERS_MAX];
 	struct drain drain;
+	bool on;
 	uint64_t lease;   /* while a drain is under way */
 	uint64_t next_ns; /* looks again then; UINT64_MAX: there is nobody to look at */
 	bool warned;      /* the collection that this drain is for has been counted */
@@ -405,7 +410,6 @@ struct keeper {
 
 enum command_kind {
 	COMMAND_ACCEPT,
-	bool on;
 	COMMAND_ATTACH,
 	COMMAND_DETACH,
 	COMMAND_GONE,
