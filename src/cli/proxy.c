@@ -55,7 +55,9 @@ int tailor_command_proxy(int argc, char **argv)
 		"nothing had happened, and both say why.\n\n"
 		"A server stands still when its JVM collects or is in another safepoint, when its process is stopped or frozen, or has ended. New requests "
 		"go to another server meanwhile, and those in flight that may be sent twice do, too, where the stop is expected to last: `failover` in the "
-		"configuration says which (GET and HEAD unless told otherwise). `tailor dump --failovers` shows what was done.\n\n"
+		"configuration says which (GET and HEAD unless told otherwise). `tailor dump --failovers` shows what was done. With `failover.predict: on` a "
+		"server whose collection is near gets no new requests before it comes; with `failover.collect` it is also asked for it, where its agent's "
+		"`collect=` allows that.\n\n"
 		"It needs root (or CAP_BPF and CAP_PERFMON) for kernel events, and the agent in the servers' JVMs for collections and their causes (-agentpath, or "
 		"`tailor attach PID`); it runs without either and says what the timelines lack. `tailor doctor` tells what this host allows.\n",
 		NULL, NULL, NULL,
