@@ -37,6 +37,9 @@ WORKING = {"on-cpu", "page-fault-minor", "page-fault-major", "class-loading"}
 TOLERANCE_NS = 20_000
 SHOWN_MIN = 0.1
 WARM_NS = 2_000_000_000
+# How often it is tried, each time with longer pauses: on a machine that is slow or does much else, more requests meet at the server,
+# which is a reason to refuse, but none to be wrong.
+ATTEMPTS = 4
 PROXIED, DIRECT = 6, 3  # connections
 
 
@@ -65,9 +68,9 @@ def plan(draw):
 class Client(threading.Thread):
     """One keep-alive connection that asks for one plan after the other."""
 
-    def __init__(self, port, seed, until, direct):
+    def __init__(self, port, seed, until, think_ms, direct):
         super().__init__(daemon=True)
-        self.port, self.draw, self.until, self.direct = port, random.Random(seed), until, direct
+        self.port, self.draw, self.until, self.think_ms, self.direct = port, random.Random(seed), until, think_ms, direct
         self.served, self.error = [], None
 
     def run(self):
@@ -76,7 +79,7 @@ class Client(threading.Thread):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 while time.monotonic() < self.until:
                     self.served.append(self.ask(connection))
-                    time.sleep(self.draw.random() * 2 * arguments.think / 1000)
+                    time.sleep(self.draw.random() * 2 * self.think_ms / 1000)
         except Exception as error:
             self.error = error
 
@@ -162,7 +165,7 @@ class Truth:
         return None
 
 
-def serve_and_ask(scene, shape, seconds):
+def serve_and_ask(scene, shape, seconds, think_ms):
     """Returns the timelines and the truth."""
     java = harness.java_of("25") if shape == "virtual" else harness.any_java()
     need(java, "JDK 25 is not installed")
@@ -181,8 +184,8 @@ def serve_and_ask(scene, shape, seconds):
     port = int(server.wait_for(r"^listening 127\.0\.0\.1:(\d+)$", 30, server.out)[1])
     proxy = scene.proxy(f"proxy{run}", [("a", f"127.0.0.1:{port}")], slow="100us", baseline=1).wait_serving(agents=1)
     until = time.monotonic() + seconds
-    clients = [Client(proxy.port, seed, until, 0) for seed in range(PROXIED)]
-    clients += [Client(port, 100 + seed, until, 1 + seed * 0x1000000) for seed in range(DIRECT)]
+    clients = [Client(proxy.port, seed, until, think_ms, 0) for seed in range(PROXIED)]
+    clients += [Client(port, 100 + seed, until, think_ms, 1 + seed * 0x1000000) for seed in range(DIRECT)]
     for client in clients:
         client.start()
     for client in clients:
@@ -204,19 +207,19 @@ def no_join_is_wrong(shape, seconds):
     def test(scene):
         harness.need_root()
         build()
-        # Whatever else the machine does makes more requests meet at the server, which is a reason to refuse, but none to be wrong.
-        refused = measure(scene, shape, seconds)
-        if refused >= REFUSED_MAX[shape]:
-            refused = measure(scene, shape, seconds)
-        check(refused < REFUSED_MAX[shape], f"{100 * refused:.1f}% of the joins were refused, twice")
+        for attempt in range(ATTEMPTS):
+            refused = measure(scene, shape, seconds, (1 + attempt) * arguments.think)
+            if refused < REFUSED_MAX[shape]:
+                return
+        check(False, f"{100 * refused:.1f}% of the joins were refused, and too many in {ATTEMPTS} attempts")
 
     test.__name__ = f"no_join_is_wrong_in_a_server_of_the_shape_{shape}"
     return test
 
 
-def measure(scene, shape, seconds):
+def measure(scene, shape, seconds, think_ms):
     """Fails when a join is wrong; returns the share of those that were refused."""
-    timelines, truth, served = serve_and_ask(scene, shape, seconds)
+    timelines, truth, served = serve_and_ask(scene, shape, seconds, think_ms)
     if os.environ.get("TAILOR_JOINS_KEEP"):
         with open(f"{os.environ['TAILOR_JOINS_KEEP']}/{shape}.json", "w") as out:
             json.dump({"timelines": timelines, "truth": truth.threads}, out)
