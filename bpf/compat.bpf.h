@@ -86,6 +86,15 @@ static __always_inline bool wakes_without_quota(const struct task_struct *task)
 }
 
 /*
+ * Whether a task that is being woken must get a CPU first, as it sleeps or is just going to sleep: then it is off its queue, which it leaves
+ * before its CPU. A sleeping one may still be in it since 6.12. Who has only said that it will sleep simply goes on.
+ */
+static __always_inline bool must_get_a_cpu(const struct task_struct *woken)
+{
+	return !woken->on_cpu || !woken->on_rq || (bpf_core_field_exists(woken->se.sched_delayed) && woken->se.sched_delayed);
+}
+
+/*
  * When an hrtimer of the kernel's own (the scheduler's tick, a clock event) was due, 0: cannot be said. Others, those of
  * sleeping tasks, may be set for a time that has passed already.
  */

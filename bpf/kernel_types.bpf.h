@@ -39,6 +39,7 @@ struct cfs_rq {
 
 struct sched_entity {
 	struct cfs_rq *cfs_rq; /* the queue that the task is in, or was in last */
+	unsigned char sched_delayed; /* since 6.12: it sleeps, and is still in that queue */
 };
 
 struct task_struct {
@@ -50,6 +51,7 @@ struct task_struct {
 	int pid;  /* the thread, in the initial pid namespace */
 	int tgid; /* the process */
 	int on_cpu;
+	int on_rq;
 	char comm[TASK_COMM_BYTES];
 	bool throttled; /* since 6.18: off its queue until its group gets quota again */
 	struct sched_entity se;

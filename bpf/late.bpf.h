@@ -6,6 +6,7 @@
 #ifndef TAILOR_BPF_LATE_H
 #define TAILOR_BPF_LATE_H
 
+#include "compat.bpf.h"
 #include "emit.bpf.h"
 
 #include <tailor/late.h>
@@ -46,7 +47,10 @@ static __always_inline void late_begins(const struct task_struct *task, uint64_t
 		late_first_ns = time_ns;
 }
 
-/* What the thread reads when it goes on. */
+/*
+ * What the thread reads when it goes on. If it has had a CPU for moments only since the last time, it may still have to read what came
+ * before that.
+ */
 static __always_inline void late_note(const struct task_struct *task, uint64_t since_ns, uint64_t time_ns)
 {
 	uint32_t entry = LATE_ENTRY(task->pid);
@@ -54,8 +58,9 @@ static __always_inline void late_note(const struct task_struct *task, uint64_t s
 
 	if (!late)
 		return;
+	if (late->tid != (uint32_t)task->pid || since_ns > late->until_ns + TAILOR_LATE_NS)
+		late->from_ns = since_ns;
 	late->tid = task->pid;
-	late->from_ns = since_ns;
 	late->until_ns = time_ns;
 }
 
@@ -73,10 +78,10 @@ static __always_inline void late_ends(const struct task_struct *task, uint64_t t
 		late_note(task, since_ns, time_ns);
 }
 
-/* For sched_waking. One that has not left its CPU yet is not kept from running. */
+/* For sched_waking. */
 static __always_inline void late_woken(const struct task_struct *task, uint32_t role)
 {
-	if (role == ROLE_PROXY && is_worker(task) && !task->on_cpu)
+	if (role == ROLE_PROXY && is_worker(task) && must_get_a_cpu(task))
 		late_begins(task, bpf_ktime_get_ns());
 }
 

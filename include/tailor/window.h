@@ -62,6 +62,15 @@ struct tailor_window_event {
 	const char *text; /* terminated; NULL where the event has none or its text was lost */
 };
 
+/* A receive or write at a server (TAILOR_EVENT_RECEIVE, TAILOR_EVENT_SYSCALL_WRITE) before the window's events. */
+struct tailor_window_point {
+	uint64_t time_ns;
+	uint64_t request; /* 0: of somebody who did not come through the proxy */
+	uint32_t pid;
+	uint32_t ports; /* TAILOR_PORTS(local, remote) */
+	uint8_t receives;
+};
+
 struct tailor_window_server {
 	char name[TAILOR_SERVER_NAME_BYTES];
 	uint32_t pid;  /* 0 unknown */
@@ -87,6 +96,8 @@ struct tailor_window {
 	struct tailor_record record;
 	const struct tailor_window_event *events; /* ordered by time_ns; some before begin_ns and after end_ns too */
 	size_t event_count;
+	const struct tailor_window_point *earlier; /* in no order: who has been at the servers for long is known by these alone */
+	size_t earlier_count;
 	const struct tailor_loss *losses;
 	size_t loss_count;
 	const struct tailor_window_server *servers;

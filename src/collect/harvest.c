@@ -116,6 +116,7 @@ int tailor_harvest_read(struct tailor_harvest *harvest, const struct tailor_sour
 
 	harvest->read_count = 0;
 	harvest->text_used = 0;
+	harvest->earlier_count = 0;
 	harvest->all_loss_count = 0;
 	harvest->source_count = count;
 	if (harvest_reserve(&harvest->sources, &harvest->sources_capacity, count, sizeof(*sources)) ||
@@ -177,8 +178,13 @@ int tailor_harvest_cut(struct tailor_harvest *harvest, uint64_t from_ns, uint64_
 	 * cuts, too. */
 	begin = merged_before(harvest, back(from_ns, least_ns));
 	for (size_t i = begin; i-- > harvest->merged_begin;) {
-		if (harvest->merged[i].event.time_ns < back(from_ns, harvest->sources[harvest->merged_source[i]].before_ns))
+		const struct tailor_source *source = &harvest->sources[harvest->merged_source[i]];
+
+		if (harvest->merged[i].event.time_ns < back(from_ns, source->before_ns)) {
+			if (source->points_ns && harvest_add_point(harvest, &harvest->merged[i].event))
+				return -ENOMEM;
 			continue;
+		}
 		begin--;
 		harvest->merged[begin] = harvest->merged[i];
 		harvest->merged_source[begin] = harvest->merged_source[i];
@@ -275,6 +281,7 @@ void tailor_harvest_free(struct tailor_harvest *harvest)
 	free(harvest->sources);
 	free(harvest->runs);
 	free(harvest->text);
+	free(harvest->earlier);
 	free(harvest->losses);
 	free(harvest->all_losses);
 	memset(harvest, 0, sizeof(*harvest));

@@ -17,14 +17,20 @@ struct tailor_source {
 	uint32_t own_pid;  /* events with this pid... */
 	uint32_t pid;      /* ...are of this process as we see it; both 0 where they need no mapping */
 	uint64_t before_ns; /* how far before the window's start its events matter */
+	uint64_t points_ns; /* how far before that its receives and writes do; see HARVEST_POINTS_MAX */
 	struct tailor_hold *hold; /* of that channel: what is read from there, too, and where losses are counted; NULL: none */
 };
+
+/* So many positions of a channel are looked through for receives and writes before its events: on a busy server that is not as far as asked. */
+#define HARVEST_POINTS_MAX 16384
 
 /* Grows as needed and is used again for the next stretch; zero it at first. Owned by one thread. */
 struct tailor_harvest {
 	/* The window. */
 	struct tailor_window_event *events;
 	size_t event_count;
+	struct tailor_window_point *earlier;
+	size_t earlier_count, earlier_capacity;
 	struct tailor_loss *losses;
 	size_t loss_count, loss_capacity;
 
@@ -48,7 +54,8 @@ struct tailor_harvest {
 };
 
 /*
- * Reads from all sources what happened in [from_ns - before_ns, to_ns], ordered by time. Returns 0 or -ENOMEM.
+ * Reads from all sources what happened in [from_ns - before_ns, to_ns], ordered by time, and the receives and writes before that. Returns
+ * 0 or -ENOMEM.
  * Producers are never disturbed. The window is all of it then, and stays valid until the next call.
  */
 int tailor_harvest_read(struct tailor_harvest *harvest, const struct tailor_source *sources, size_t count, uint64_t from_ns,

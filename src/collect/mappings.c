@@ -12,6 +12,8 @@
 #define FRESH_NS UINT64_C(300000000)
 /* A JVM has some thousand; a process with more is not worth the time. */
 #define MAPPINGS_MAX 65536
+/* Faults that took less than this part of a request are not what made it slow; to read the maps for them took as long as all else. */
+#define MATTERS_PART 20
 
 static void forget(struct tailor_mappings *mappings, uint32_t pid)
 {
@@ -122,22 +124,42 @@ int tailor_mappings_read(struct tailor_mappings *mappings, uint32_t pid, uint64_
 	return error;
 }
 
-void tailor_mappings_for(struct tailor_mappings *mappings, struct tailor_window *window, uint64_t now_ns)
+/* Whether somebody would want to know what the faults of that process were in: they are part of why the request took so long. */
+static int matters(const struct tailor_window *window, uint32_t pid, uint64_t request_ns)
 {
-	uint32_t last = 0;
+	uint64_t ns = 0;
 
 	for (size_t i = 0; i < window->event_count; i++) {
 		const struct tailor_event *event = &window->events[i].event;
 
-		if (event->kind != TAILOR_EVENT_PAGE_FAULT && event->kind != TAILOR_EVENT_PAGE_FAULTS)
-			continue;
-		/* Where it cannot be read, an address is all that there is to say. */
-		if (event->pid != last)
-			(void)tailor_mappings_read(mappings, event->pid, now_ns);
-		last = event->pid;
+		if (event->kind == TAILOR_EVENT_PAGE_FAULT && event->pid == pid)
+			return 1;
+		if (event->kind == TAILOR_EVENT_PAGE_FAULTS && event->pid == pid)
+			ns += event->arg[1];
 	}
-	window->mappings = last ? mappings->list : NULL;
-	window->mapping_count = last ? mappings->count : 0;
+	return ns >= request_ns / MATTERS_PART;
+}
+
+void tailor_mappings_for(struct tailor_mappings *mappings, struct tailor_window *window, uint64_t now_ns)
+{
+	const struct tailor_request *request = &window->record.request;
+	uint32_t last = 0;
+	int found = 0;
+
+	for (size_t i = 0; i < window->event_count; i++) {
+		const struct tailor_event *event = &window->events[i].event;
+
+		if ((event->kind != TAILOR_EVENT_PAGE_FAULT && event->kind != TAILOR_EVENT_PAGE_FAULTS) || event->pid == last)
+			continue;
+		last = event->pid;
+		if (!matters(window, last, request->end_ns - request->begin_ns))
+			continue;
+		found = 1;
+		/* Where it cannot be read, an address is all that there is to say. */
+		(void)tailor_mappings_read(mappings, last, now_ns);
+	}
+	window->mappings = found ? mappings->list : NULL;
+	window->mapping_count = found ? mappings->count : 0;
 }
 
 void tailor_mappings_free(struct tailor_mappings *mappings)

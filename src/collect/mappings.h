@@ -26,7 +26,10 @@ struct tailor_mappings {
  */
 int tailor_mappings_read(struct tailor_mappings *mappings, uint32_t pid, uint64_t now_ns);
 
-/* Reads those of every process of which the window has page faults; without any, the window gets none, and nothing is read. */
+/*
+ * Reads those of every process of which the window has page faults that slept or took a twentieth of the request; without any, the window
+ * gets none, and nothing is read.
+ */
 void tailor_mappings_for(struct tailor_mappings *mappings, struct tailor_window *window, uint64_t now_ns);
 void tailor_mappings_free(struct tailor_mappings *mappings);
 

@@ -44,6 +44,17 @@ int harvest_reserve(void *memory, size_t *capacity, size_t needed, size_t size)
 	return 0;
 }
 
+int harvest_add_point(struct tailor_harvest *harvest, const struct tailor_event *event)
+{
+	if (event->kind != TAILOR_EVENT_RECEIVE && event->kind != TAILOR_EVENT_SYSCALL_WRITE)
+		return 0;
+	if (harvest_reserve(&harvest->earlier, &harvest->earlier_capacity, harvest->earlier_count + 1, sizeof(*harvest->earlier)))
+		return -ENOMEM;
+	harvest->earlier[harvest->earlier_count++] = (struct tailor_window_point){.time_ns = event->time_ns,
+		.request = event->request, .pid = event->pid, .ports = event->extra, .receives = event->kind == TAILOR_EVENT_RECEIVE};
+	return 0;
+}
+
 /* The slots of text behind an event at `position`, which is a copy if `held` is its index in the hold's slots. */
 static void copy_texts(const struct tailor_source *source, uint64_t position, size_t held, unsigned int count,
                        struct tailor_event slots[TAILOR_TEXTS_MAX])
@@ -109,6 +120,8 @@ struct walk {
 	struct tailor_harvest *harvest;
 	const struct tailor_source *source;
 	uint64_t window_ns, from_ns, to_ns; /* the window's begin, what matters before it, and its end */
+	uint64_t points_ns; /* and before that, of receives and writes */
+	uint64_t points_left; /* positions that are looked at for them */
 	uint64_t later_ns; /* time of the event after the position at hand */
 	uint64_t gap[TAILOR_LOST_REASONS], gap_count; /* unreadable positions since that event */
 	unsigned int old; /* events in a row that are too old */
@@ -152,7 +165,7 @@ static int take(struct walk *walk, uint64_t position, size_t held)
 	const struct tailor_source *source = walk->source;
 	struct tailor_harvest *harvest = walk->harvest;
 	struct tailor_window_event *event = &harvest->read[harvest->read_count];
-	int too_old = event->event.time_ns + DISORDER_NS < walk->from_ns;
+	int too_old = event->event.time_ns + DISORDER_NS < walk->points_ns;
 
 	/* A gap after the window's end, or in what is read before it for good measure, is no loss of it. */
 	if (!too_old || walk->old == 0) {
@@ -167,7 +180,11 @@ static int take(struct walk *walk, uint64_t position, size_t held)
 	}
 	walk->old = 0;
 	walk->later_ns = event->event.time_ns;
-	if (event->event.time_ns < walk->from_ns || event->event.time_ns > walk->to_ns)
+	if (event->event.time_ns < walk->from_ns) {
+		walk->done = walk->points_left-- == 0;
+		return event->event.time_ns < walk->points_ns ? 0 : harvest_add_point(harvest, &event->event);
+	}
+	if (event->event.time_ns > walk->to_ns)
 		return 0;
 	if (add_text(harvest, source, position, held, event))
 		return -ENOMEM;
@@ -252,6 +269,8 @@ int harvest_walk(struct tailor_harvest *harvest, const struct tailor_source *sou
 	int error;
 
 	walk.from_ns = window_ns > source->before_ns ? window_ns - source->before_ns : 0;
+	walk.points_ns = walk.from_ns > source->points_ns ? walk.from_ns - source->points_ns : 0;
+	walk.points_left = HARVEST_POINTS_MAX;
 	if (end - oldest > SEARCH_POSITIONS) {
 		position = search_end(&source->channel, oldest, end, to_ns);
 		position = end - position > OUTLIERS_MAX ? position + OUTLIERS_MAX : end;

@@ -5,7 +5,7 @@
 
 #include "correlate/calls.h"
 
-#define AFTERWARDS_NS 1000000 /* so long after a response its writer may come back to it: a lock, a log */
+#define AFTERWARDS_NS 1000000 /* so long after a response, while it has a CPU or sleeps, its writer may come back to it: a lock, a log */
 #define RUN_ENTRIES 256 /* how far a thread's single run is looked through */
 
 /* A receive or write for somebody else, known to the proxy or not. */
@@ -81,6 +81,26 @@ int owner_stayed(const struct path *path)
 	       !is_about_to_answer_other(path);
 }
 
+/* How long the thread was kept from its CPU between two positions of its entries. */
+static uint64_t kept_waiting(const struct path *path, const struct thread_events *thread, uint32_t from, uint32_t until)
+{
+	uint64_t since_ns = 0, ns = 0;
+
+	for (; from < until; from++) {
+		const struct tailor_event *event = thread_entry_event(path->index, thread, from);
+
+		if (thread->entries[from].woke)
+			continue;
+		if (event->kind == TAILOR_EVENT_SWITCH_IN && since_ns)
+			ns += event->time_ns - since_ns;
+		if ((event->kind == TAILOR_EVENT_SWITCH_OUT && switched_out_ready(event)) || event->kind == TAILOR_EVENT_WAKEUP)
+			since_ns = event->time_ns;
+		else if (event->kind == TAILOR_EVENT_SWITCH_IN || event->kind == TAILOR_EVENT_SWITCH_OUT)
+			since_ns = 0;
+	}
+	return ns;
+}
+
 uint64_t owner_at_other_until(const struct path *path)
 {
 	const struct thread_events *thread = path->cursor.thread;
@@ -93,7 +113,7 @@ uint64_t owner_at_other_until(const struct path *path)
 		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
 
 		if (event->time_ns < path->now_ns && event->kind == TAILOR_EVENT_SYSCALL_WRITE && serves_other(path, thread, position))
-			return event->time_ns + AFTERWARDS_NS;
+			return event->time_ns + AFTERWARDS_NS + kept_waiting(path, thread, position, path->cursor.position);
 	}
 	return 0;
 }

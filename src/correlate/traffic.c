@@ -4,24 +4,30 @@
 #include <errno.h>
 #include <stdlib.h>
 
-/* CPU time that a thread needs after it wrote a response until it has done with that request. */
-#define AFTERWARDS_NS 100000
+#include "correlate/calls.h"
+#include "correlate/schedule.h"
+
+/* CPU time that a thread may need after it wrote a response until it has done with that request: 230 us were seen, of a JVM that was not warm yet. */
+#define AFTERWARDS_NS 1000000
+
+#define EARLIER UINT32_MAX
 
 /* A receive or write at a server, and its connection. */
 struct point {
-	uint32_t pid;
-	uint32_t ports;
-	uint32_t event;
+	struct tailor_window_point what;
+	uint32_t event; /* in the window, or EARLIER */
 };
 
 static int by_connection(const void *a, const void *b)
 {
 	const struct point *left = a, *right = b;
 
-	if (left->pid != right->pid)
-		return left->pid < right->pid ? -1 : 1;
-	if (left->ports != right->ports)
-		return left->ports < right->ports ? -1 : 1;
+	if (left->what.pid != right->what.pid)
+		return left->what.pid < right->what.pid ? -1 : 1;
+	if (left->what.ports != right->what.ports)
+		return left->what.ports < right->what.ports ? -1 : 1;
+	if (left->what.time_ns != right->what.time_ns)
+		return left->what.time_ns < right->what.time_ns ? -1 : 1;
 	return (left->event > right->event) - (left->event < right->event);
 }
 
@@ -31,38 +37,46 @@ static int is_point(const struct tailor_event *event)
 }
 
 /* On one connection an exchange ends with the last write before the next one's receive. */
-static void take_apart(struct traffic *traffic, const struct tailor_window *window, const struct point *points,
-                       size_t count)
+static void take_apart(struct traffic *traffic, const struct point *points, size_t count)
 {
 	struct exchange *exchange = NULL;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct tailor_event *event = &window->events[points[i].event].event;
-		int receives = event->kind == TAILOR_EVENT_RECEIVE;
-		int same = i > 0 && points[i - 1].pid == points[i].pid && points[i - 1].ports == points[i].ports;
+		const struct tailor_window_point *what = &points[i].what;
+		int same = i > 0 && points[i - 1].what.pid == what->pid && points[i - 1].what.ports == what->ports;
 
-		if (!same || (receives && exchange->to_ns != UINT64_MAX)) {
+		if (!same || (what->receives && exchange->to_ns != UINT64_MAX)) {
 			exchange = &traffic->list[traffic->count++];
-			*exchange = (struct exchange){.pid = event->pid,
-			                              .from_ns = receives ? event->time_ns : 0,
+			*exchange = (struct exchange){.pid = what->pid,
+			                              .from_ns = what->receives ? what->time_ns : 0,
 			                              .to_ns = UINT64_MAX,
-			                              .request = event->request};
+			                              .request = what->request};
 		}
-		if (!receives) {
-			exchange->to_ns = event->time_ns;
+		if (!what->receives) {
+			exchange->to_ns = what->time_ns;
 			exchange->write = points[i].event;
 		}
 	}
 }
 
+/* A loop that waits for a lock goes on after that with what it was at. */
+static int is_done(const struct thread_events *thread, const struct tailor_event *out)
+{
+	return !switched_out_ready(out) && (!thread->receives || call_family(TAILOR_SWITCH_CALL(out->extra)) != CALL_LOCK);
+}
+
 /* When the thread that wrote has had time enough on a CPU, or has gone to sleep. */
 static uint64_t find_settled(const struct thread_index *index, const struct exchange *exchange)
 {
-	const struct thread_events *thread = thread_index_find(index, index->window->events[exchange->write].event.tid);
-	uint32_t position = thread ? thread_entries_before(thread, exchange->write) : 0;
+	const struct thread_events *thread = NULL;
 	uint64_t left = AFTERWARDS_NS, since_ns = exchange->to_ns;
+	uint32_t position = 0;
 	int on = 1;
 
+	if (exchange->write != EARLIER) {
+		thread = thread_index_find(index, index->window->events[exchange->write].event.tid);
+		position = thread ? thread_entries_before(thread, exchange->write) : 0;
+	}
 	for (; thread && position < thread->count; position++) {
 		const struct tailor_event *event = thread_entry_event(index, thread, position);
 
@@ -71,7 +85,7 @@ static uint64_t find_settled(const struct thread_index *index, const struct exch
 		if (on && event->time_ns - since_ns >= left)
 			break;
 		if (event->kind == TAILOR_EVENT_SWITCH_OUT) {
-			if (TAILOR_SWITCH_STATE(event->extra) != TAILOR_TASK_RUNNABLE)
+			if (is_done(thread, event))
 				return event->time_ns;
 			left -= on ? event->time_ns - since_ns : 0;
 			on = 0;
@@ -91,6 +105,23 @@ static uint64_t settled(const struct traffic *traffic, struct exchange *exchange
 	return exchange->settled_ns;
 }
 
+/* Returns how many. */
+static size_t gather(const struct tailor_window *window, struct point *points)
+{
+	size_t count = 0;
+
+	for (size_t i = 0; i < window->earlier_count; i++)
+		points[count++] = (struct point){window->earlier[i], EARLIER};
+	for (size_t i = 0; i < window->event_count; i++) {
+		const struct tailor_event *event = &window->events[i].event;
+
+		if (is_point(event))
+			points[count++] = (struct point){{.time_ns = event->time_ns, .request = event->request, .pid = event->pid,
+				.ports = event->extra, .receives = event->kind == TAILOR_EVENT_RECEIVE}, (uint32_t)i};
+	}
+	return count;
+}
+
 int traffic_build(struct traffic *traffic, const struct thread_index *index)
 {
 	const struct tailor_window *window = index->window;
@@ -100,19 +131,14 @@ int traffic_build(struct traffic *traffic, const struct thread_index *index)
 	*traffic = (struct traffic){.index = index};
 	for (size_t i = 0; i < window->event_count; i++)
 		count += (size_t)is_point(&window->events[i].event);
+	count += window->earlier_count;
 	points = malloc((count + 1) * sizeof(*points));
 	traffic->list = malloc((count + 1) * sizeof(*traffic->list));
 	if (points && traffic->list) {
-		count = 0;
-		for (size_t i = 0; i < window->event_count; i++) {
-			const struct tailor_event *event = &window->events[i].event;
-
-			if (is_point(event))
-				points[count++] = (struct point){event->pid, event->extra, (uint32_t)i};
-		}
+		count = gather(window, points);
 		if (count > 1)
 			qsort(points, count, sizeof(*points), by_connection);
-		take_apart(traffic, window, points, count);
+		take_apart(traffic, points, count);
 	}
 	free(points);
 	return points && traffic->list ? 0 : -ENOMEM;

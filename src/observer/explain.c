@@ -78,6 +78,8 @@ static int make_timeline(struct tailor_observer *observer, struct tailor_queued 
 	window.record = queued->record;
 	window.events = observer->harvest.events;
 	window.event_count = observer->harvest.event_count;
+	window.earlier = observer->harvest.earlier;
+	window.earlier_count = observer->harvest.earlier_count;
 	window.losses = observer->harvest.losses;
 	window.loss_count = observer->harvest.loss_count;
 	window.threads = observer->threads.list;

@@ -14,6 +14,10 @@ from causes.run import Trial, in_namespaces_of_its_own  # noqa: E402
 
 TIMES = 3
 MORE = 12
+# Classes, say, where the machine's host has to find memory for them first.
+KEPT_FROM = 2
+# bench/truth has none.
+LOST_MAX = 0.02
 
 
 def what_was_planted_is_what_the_timelines_name(scene):
@@ -31,7 +35,7 @@ def what_was_planted_is_what_the_timelines_name(scene):
         for verdict in trial.verdicts:
             if not verdict.right:
                 print(judge.describe_wrong(verdict))
-    bars = judge.bars(summary)
+    bars = judge.bars(summary, KEPT_FROM, LOST_MAX)
     for name, holds, what in bars:
         print(f"{'ok  ' if holds else 'FAIL'} {name}: {what}", flush=True)
     check(all(holds for _, holds, _ in bars), "; ".join(f"{name}: {what}" for name, holds, what in bars if not holds))

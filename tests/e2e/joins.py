@@ -11,6 +11,7 @@ at all, was refused; that may happen now and then.
 import argparse
 import bisect
 import json
+import math
 import os
 import random
 import re
@@ -37,6 +38,11 @@ WORKING = {"on-cpu", "page-fault-minor", "page-fault-major", "class-loading"}
 TOLERANCE_NS = 20_000
 SHOWN_MIN = 0.1
 WARM_NS = 2_000_000_000
+# How often it is tried, each time with longer pauses: on a machine that is slow or does much else, more requests meet at the server,
+# which is a reason to refuse, but none to be wrong.
+ATTEMPTS = 4
+# How unlikely it must be that so many were refused by chance, if it were not more than may be.
+BY_CHANCE = 0.01
 PROXIED, DIRECT = 6, 3  # connections
 
 
@@ -65,9 +71,9 @@ def plan(draw):
 class Client(threading.Thread):
     """One keep-alive connection that asks for one plan after the other."""
 
-    def __init__(self, port, seed, until, direct):
+    def __init__(self, port, seed, until, think_ms, direct):
         super().__init__(daemon=True)
-        self.port, self.draw, self.until, self.direct = port, random.Random(seed), until, direct
+        self.port, self.draw, self.until, self.think_ms, self.direct = port, random.Random(seed), until, think_ms, direct
         self.served, self.error = [], None
 
     def run(self):
@@ -76,7 +82,7 @@ class Client(threading.Thread):
                 connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
                 while time.monotonic() < self.until:
                     self.served.append(self.ask(connection))
-                    time.sleep(self.draw.random() * 2 * arguments.think / 1000)
+                    time.sleep(self.draw.random() * 2 * self.think_ms / 1000)
         except Exception as error:
             self.error = error
 
@@ -162,7 +168,7 @@ class Truth:
         return None
 
 
-def serve_and_ask(scene, shape, seconds):
+def serve_and_ask(scene, shape, seconds, think_ms):
     """Returns the timelines and the truth."""
     java = harness.java_of("25") if shape == "virtual" else harness.any_java()
     need(java, "JDK 25 is not installed")
@@ -181,8 +187,8 @@ def serve_and_ask(scene, shape, seconds):
     port = int(server.wait_for(r"^listening 127\.0\.0\.1:(\d+)$", 30, server.out)[1])
     proxy = scene.proxy(f"proxy{run}", [("a", f"127.0.0.1:{port}")], slow="100us", baseline=1).wait_serving(agents=1)
     until = time.monotonic() + seconds
-    clients = [Client(proxy.port, seed, until, 0) for seed in range(PROXIED)]
-    clients += [Client(port, 100 + seed, until, 1 + seed * 0x1000000) for seed in range(DIRECT)]
+    clients = [Client(proxy.port, seed, until, think_ms, 0) for seed in range(PROXIED)]
+    clients += [Client(port, 100 + seed, until, think_ms, 1 + seed * 0x1000000) for seed in range(DIRECT)]
     for client in clients:
         client.start()
     for client in clients:
@@ -204,19 +210,24 @@ def no_join_is_wrong(shape, seconds):
     def test(scene):
         harness.need_root()
         build()
-        # Whatever else the machine does makes more requests meet at the server, which is a reason to refuse, but none to be wrong.
-        refused = measure(scene, shape, seconds)
-        if refused >= REFUSED_MAX[shape]:
-            refused = measure(scene, shape, seconds)
-        check(refused < REFUSED_MAX[shape], f"{100 * refused:.1f}% of the joins were refused, twice")
+        for attempt in range(ATTEMPTS):
+            refused, of = measure(scene, shape, seconds, (1 + attempt) * arguments.think)
+            if chance_of(refused, of, REFUSED_MAX[shape]) >= BY_CHANCE:
+                return
+        check(False, f"{refused} of {of} joins were refused, and too many in {ATTEMPTS} attempts")
 
     test.__name__ = f"no_join_is_wrong_in_a_server_of_the_shape_{shape}"
     return test
 
 
-def measure(scene, shape, seconds):
-    """Fails when a join is wrong; returns the share of those that were refused."""
-    timelines, truth, served = serve_and_ask(scene, shape, seconds)
+def chance_of(least, of, share):
+    """That so many or more of them are, if each is with that probability."""
+    return 1 - sum(math.comb(of, k) * share ** k * (1 - share) ** (of - k) for k in range(least))
+
+
+def measure(scene, shape, seconds, think_ms):
+    """Fails when a join is wrong; returns how many were refused, and of how many."""
+    timelines, truth, served = serve_and_ask(scene, shape, seconds, think_ms)
     if os.environ.get("TAILOR_JOINS_KEEP"):
         with open(f"{os.environ['TAILOR_JOINS_KEEP']}/{shape}.json", "w") as out:
             json.dump({"timelines": timelines, "truth": truth.threads}, out)
@@ -237,13 +248,13 @@ def measure(scene, shape, seconds):
     # A JVM that has just started serves all of them at once, slowly.
     warm_ns = min(timeline["begin_ns"] for timeline in timelines) + WARM_NS
     warm = [timeline["join"] for timeline in timelines if timeline["begin_ns"] >= warm_ns]
-    refused = sum(join in ("inferred", "none") for join in warm) / max(1, len(warm))
+    refused = sum(join in ("inferred", "none") for join in warm)
     shown = [truth.shown(timeline) for timeline in timelines]
     share = sum(part[0] for part in shown) / sum(part[1] for part in shown)
-    print(f"refused: {100 * refused:.1f}% of {len(warm)}; of the time in which threads worked, {100 * share:.0f}% is shown", flush=True)
+    print(f"refused: {100 * refused / max(1, len(warm)):.1f}% of {len(warm)}; of the time in which threads worked, {100 * share:.0f}% is shown", flush=True)
     # Who claims nothing is never wrong.
     check(share > SHOWN_MIN, f"only {100 * share:.0f}% of the work is shown")
-    return refused
+    return refused, len(warm)
 
 
 parser = argparse.ArgumentParser()

@@ -120,9 +120,9 @@ class Java:
         test.assertIn("done", output)
         test.assertIn("inherited no", output)
         before, after = [line.split()[1:] for line in output if line.startswith("descriptors ")][0]
-        # The agent's one connection may have come or gone meanwhile; if it was attached, so did its memory, 16 wakers
-        # and the JVM's own socket for attaching.
-        test.assertLessEqual(int(after), int(before) + (19 if attached else 1), "descriptors grew")
+        # The agent's one connection may have come or gone meanwhile, and the JVM looks into files of its cgroup now and then, two at a
+        # time; if the agent was attached, so did its memory, 16 wakers and the JVM's own socket for attaching.
+        test.assertLessEqual(int(after), int(before) + (21 if attached else 3), "descriptors grew")
         return lines
 
 

@@ -71,13 +71,39 @@ static void a_thread_that_was_stopped_finds_since_when(void **state)
 	assert_int_equal(child_ask(&child, 1), 2);
 	for (int i = 0; i < 3; i++) {
 		uint64_t stopped_ns, now_ns;
-		struct tailor_late late = kept_from_running(&child, &stopped_ns);
+		struct tailor_late late;
 
+		usleep(3 * TAILOR_LATE_NS / 1000);
+		late = kept_from_running(&child, &stopped_ns);
 		now_ns = tailor_clock_ns();
 		assert_int_equal(late.tid, child.pid);
 		assert_true(late.from_ns >= stopped_ns && late.until_ns > late.from_ns && late.until_ns <= now_ns);
 		assert_true(late.until_ns - late.from_ns >= KEPT_NS * 9 / 10);
 	}
+	tailor_kernel_untrace(kernel, child.pid);
+	child_stop(&child);
+}
+
+/* It has hardly had time for what came meanwhile. */
+static void who_is_kept_from_running_again_at_once_finds_since_when_the_first_time(void **state)
+{
+	struct child child = child_start("sleeper", sleeper, NULL);
+	unsigned int together = 0;
+
+	(void)state;
+	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_PROXY), 0);
+	assert_int_equal(child_ask(&child, 1), 2);
+	/* A busy machine may let more time pass now and then. */
+	for (int i = 0; i < 20 && !together; i++) {
+		uint64_t stopped_ns, again_ns;
+		struct tailor_late late;
+
+		kept_from_running(&child, &stopped_ns);
+		late = kept_from_running(&child, &again_ns);
+		together += late.from_ns >= stopped_ns && late.from_ns < again_ns && late.until_ns > again_ns;
+		usleep(3 * TAILOR_LATE_NS / 1000);
+	}
+	assert_int_equal(together, 1);
 	tailor_kernel_untrace(kernel, child.pid);
 	child_stop(&child);
 }
@@ -250,6 +276,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(a_thread_that_was_stopped_finds_since_when),
+	        cmocka_unit_test(who_is_kept_from_running_again_at_once_finds_since_when_the_first_time),
 	        cmocka_unit_test(a_thread_that_only_sleeps_finds_nothing),
 	        cmocka_unit_test(a_server_that_is_stopped_is_none_of_these),
 	        cmocka_unit_test(whoever_wakes_a_stopped_thread_says_that_it_was_stopped),

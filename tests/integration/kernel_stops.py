@@ -109,6 +109,7 @@ class Stops(unittest.TestCase):
         kernel = self.open_kernel()
         java = Java(JDKS[-1], 6000)
         kernel.watch(java)
+        kernel.wait_until_last_is(SAFEPOINT)  # from now on it is told
         for _ in range(40):
             before_ns = time.monotonic_ns()
             os.kill(java.pid, signal.SIGSTOP)

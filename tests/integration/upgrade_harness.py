@@ -116,7 +116,7 @@ class TakeOver(unittest.TestCase):
 
     def wait_stored(self, count):
         """Until the process that serves has written so many timelines."""
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 30
         while json.loads(self.ask("/status")[1])["timelines"]["stored"] < count:
             self.assertLess(time.monotonic(), deadline, "timelines are not stored")
             time.sleep(0.05)

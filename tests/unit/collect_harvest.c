@@ -42,6 +42,34 @@ static void a_harvest_is_ordered_cut_to_its_window_and_keeps_texts(void **state)
 	tailor_harvest_free(&harvest);
 }
 
+static void receives_and_writes_of_long_before_are_told_by_themselves(void **state)
+{
+	struct tailor_harvest harvest = {0};
+	struct tailor_source source = {.name = "cpu0", .before_ns = 10000000, .points_ns = 50000000};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	put(&ring, TAILOR_EVENT_RECEIVE, 0, 30000000, 0, 7, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_RECEIVE, 0, 60000000, 0, 8, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_SWITCH_IN, 0, 70000000, 0, 0, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_SYSCALL_WRITE, 0, 95000000, 0, 9, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_SWITCH_IN, 0, 130000000, 0, 0, 0, 0, NULL);
+	source.channel = ring.channel;
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 100000000, 200000000), 0);
+	assert_int_equal(harvest.event_count, 2);
+	assert_int_equal(harvest.earlier_count, 1);
+	assert_int_equal(harvest.earlier[0].time_ns, 60000000);
+	assert_int_equal(harvest.earlier[0].receives, 1);
+	/* What a later window of the same read has no more among its events. */
+	assert_int_equal(tailor_harvest_cut(&harvest, 120000000, 200000000), 0);
+	assert_int_equal(harvest.event_count, 1);
+	assert_int_equal(harvest.earlier_count, 2);
+	assert_int_equal(harvest.earlier[1].time_ns, 95000000);
+	assert_int_equal(harvest.earlier[1].receives, 0);
+	tailor_harvest_free(&harvest);
+}
+
 static void a_harvest_says_what_was_overwritten_and_what_was_dropped(void **state)
 {
 	struct tailor_harvest harvest = {0};
@@ -261,6 +289,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_harvest_is_ordered_cut_to_its_window_and_keeps_texts),
+		cmocka_unit_test(receives_and_writes_of_long_before_are_told_by_themselves),
 		cmocka_unit_test(a_harvest_says_what_was_overwritten_and_what_was_dropped),
 		cmocka_unit_test(a_single_event_that_came_late_does_not_end_the_harvest),
 		cmocka_unit_test(a_harvest_of_nothing_is_empty),

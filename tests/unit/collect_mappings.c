@@ -61,6 +61,17 @@ static void a_fault_in_a_mapped_file_finds_its_name_and_one_in_plain_memory_none
 	tailor_mappings_for(&mappings, &window, 1301 * MS);
 	found = mapping_at(window.mappings, window.mapping_count, (uint32_t)getpid(), (uintptr_t)mapped);
 	assert_true(!found || found->name[0] == '\0');
+	/* Nor is anything read for faults that are a small part of the request, unless they slept. */
+	window.record.request = (struct tailor_request){.begin_ns = 1000 * MS, .end_ns = 1010 * MS};
+	events[0].event.arg[1] = MS / 4;
+	tailor_mappings_for(&mappings, &window, 5000 * MS);
+	assert_int_equal(window.mapping_count, 0);
+	events[0].event.arg[1] = MS / 2;
+	tailor_mappings_for(&mappings, &window, 6000 * MS);
+	assert_true(window.mapping_count > 0);
+	events[0].event = (struct tailor_event){.kind = TAILOR_EVENT_PAGE_FAULT, .pid = (uint32_t)getpid()};
+	tailor_mappings_for(&mappings, &window, 7000 * MS);
+	assert_true(window.mapping_count > 0);
 	/* A window without faults costs nothing, and has none. */
 	events[0].event.kind = TAILOR_EVENT_SWITCH_IN;
 	tailor_mappings_for(&mappings, &window, 9000 * MS);

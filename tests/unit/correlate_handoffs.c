@@ -137,6 +137,24 @@ static void who_wrote_for_another_is_not_said_to_be_at_this_one_for_a_while_howe
 	scene_close(&scene);
 }
 
+/* It wrote for the other one and was pushed off its CPU, for longer than what comes after a response may take. */
+static void for_how_long_is_counted_in_time_on_a_cpu(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_taken_over(&scene);
+	other_is_there(&scene, 800, 850);
+	socket_event(&scene, 950, TAILOR_EVENT_SYSCALL_WRITE, WORKER, 0, 1, 100, OTHER)->extra = TAILOR_PORTS(8080, PORT + 1);
+	out(&scene, 1100, WORKER, TAILOR_TASK_RUNNABLE, STRANGER);
+	in(&scene, 2600, WORKER, STRANGER);
+	departure(&scene, 4000, WORKER);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_SERVER, (1100 - 1020) + (950 + 1000 + 1500 - 2600));
+	assert_took(&scene, TAILOR_CAUSE_PREEMPTED, 1500);
+	scene_close(&scene);
+}
+
 static void who_was_at_nobodys_request_when_this_one_came_is_not_proved_to_have_taken_it(void **state)
 {
 	struct scene scene;
@@ -257,6 +275,7 @@ int main(void)
 		cmocka_unit_test(who_ended_it_when_another_thread_had_woken_him_is_not_said_to_have_had_it_before),
 		cmocka_unit_test(who_works_while_nobody_elses_request_is_there_works_for_this_one),
 		cmocka_unit_test(who_wrote_for_another_is_not_said_to_be_at_this_one_for_a_while_however_long_that_goes_on),
+		cmocka_unit_test(for_how_long_is_counted_in_time_on_a_cpu),
 		cmocka_unit_test(who_was_at_nobodys_request_when_this_one_came_is_not_proved_to_have_taken_it),
 		cmocka_unit_test(a_disk_wait_of_a_thread_that_was_at_work_when_the_request_came_is_the_servers_queue),
 		cmocka_unit_test(a_lock_between_work_and_disk_makes_no_thread_idle),

@@ -5,7 +5,7 @@
 #define CARRIER 220
 #define OTHER_CARRIER 221
 
-/* Another request at the server, from its receive to its write, by a thread of its own; id 0: it came past the proxy. */
+/* Another request at the server, from its receive to its write, by a thread of its own that is done 100 us later; id 0: it came past the proxy. */
 static void other_is_there(struct scene *scene, uint64_t from_us, uint64_t to_us, uint64_t id)
 {
 	struct tailor_event *event = socket_event(scene, from_us, TAILOR_EVENT_RECEIVE, SECOND, 0, 1, 100, id);
@@ -13,6 +13,7 @@ static void other_is_there(struct scene *scene, uint64_t from_us, uint64_t to_us
 	event->extra = TAILOR_PORTS(8080, PORT + 1);
 	event = socket_event(scene, to_us, TAILOR_EVENT_SYSCALL_WRITE, SECOND, 0, 1, 100, id);
 	event->extra = TAILOR_PORTS(8080, PORT + 1);
+	sleeps_in(scene, to_us + 100, SECOND, TAILOR_TASK_SLEEPING, CALL_EPOLL + 1);
 }
 
 /* The loop reads the request and gives it to the worker, which has slept since 600 and wakes the loop at 1900. */
@@ -60,6 +61,29 @@ static void while_another_request_is_there_a_workers_time_is_not_said_to_be_this
 		assert_took(&scene, TAILOR_CAUSE_SERVER, 400);
 		assert_detail(&scene, TAILOR_CAUSE_SERVER, "for this request or another that was there");
 		assert_string_equal(span_of(&scene, TAILOR_CAUSE_SERVER)->thread, "worker");
+		scene_close(&scene);
+	}
+}
+
+/* It came long before the window's first event, and its response is written long after. */
+static void who_has_been_there_for_long_is_not_forgotten(void **state)
+{
+	const struct tailor_window_point came = {US(50), 0, SERVER, TAILOR_PORTS(8080, PORT + 1), 1};
+	const struct tailor_window_point earlier[] = {came, {US(60), 0, SERVER, TAILOR_PORTS(8080, PORT + 1), 0}};
+
+	(void)state;
+	for (size_t left = 0; left < 2; left++) {
+		struct scene scene;
+
+		scene_open_at_loop(&scene, 2000);
+		worker_serves(&scene);
+		departure(&scene, 2000, LOOP);
+		scene.window.earlier = earlier;
+		scene.window.earlier_count = 1 + left;
+		explain(&scene);
+		/* The loop waited for the worker in either case. What that one did is not said where it may have been at the other one. */
+		assert_took(&scene, TAILOR_CAUSE_ON_CPU, left ? 14 + 840 + 65 : 19 + 65);
+		assert_took(&scene, TAILOR_CAUSE_BLOCKED_LOCK, left ? 0 : 860);
 		scene_close(&scene);
 	}
 }
@@ -210,13 +234,32 @@ static void who_wrote_for_another_is_not_done_with_that_before_it_has_had_time_o
 	(void)state;
 	scene_open_at_loop(&scene, 2000);
 	worker_serves(&scene);
-	writes(&scene, 700, HOLDER, 0, 100, 10);
+	writes(&scene, 50, HOLDER, 0, 100, 10);
 	out(&scene, 705, HOLDER, TAILOR_TASK_RUNNABLE, STRANGER);
 	in(&scene, 1500, HOLDER, STRANGER);
 	departure(&scene, 2000, LOOP);
 	explain(&scene);
-	/* Until then somebody else's work was about. 95 us of it are left at 1500. */
-	assert_took(&scene, TAILOR_CAUSE_SERVER, 1595 - 1040);
+	/* Until then somebody else's work was about. 345 us of it are left at 1500. */
+	assert_took(&scene, TAILOR_CAUSE_SERVER, 1845 - 1040);
+	scene_close(&scene);
+}
+
+/* After its write it needed a lock that a compiler's thread had. Only when it waits for whatever comes it is done. */
+static void a_loop_that_waits_for_a_lock_after_it_wrote_for_another_is_not_done_with_that(void **state)
+{
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 2000);
+	worker_serves(&scene);
+	receives(&scene, 600, SECOND, 0);
+	writes(&scene, 1000, SECOND, 0, 100, 10);
+	sleeps_in(&scene, 1100, SECOND, TAILOR_TASK_SLEEPING, CALL_FUTEX + 1);
+	in(&scene, 1300, SECOND, IDLE);
+	sleeps_in(&scene, 1400, SECOND, TAILOR_TASK_SLEEPING, CALL_EPOLL + 1);
+	departure(&scene, 2000, LOOP);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_SERVER, 1400 - 1040);
 	scene_close(&scene);
 }
 
@@ -455,6 +498,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_worker_that_was_alone_with_the_request_worked_for_it),
 		cmocka_unit_test(while_another_request_is_there_a_workers_time_is_not_said_to_be_this_ones),
+		cmocka_unit_test(who_has_been_there_for_long_is_not_forgotten),
 		cmocka_unit_test(who_slept_in_the_middle_of_another_request_was_handed_nothing),
 		cmocka_unit_test(a_loop_that_wrote_for_another_since_it_was_woken_proves_nothing),
 		cmocka_unit_test(a_loop_that_read_for_another_since_it_was_woken_was_woken_for_this_one_all_the_same),
@@ -463,6 +507,7 @@ int main(void)
 		cmocka_unit_test(another_thread_of_the_pool_is_no_loop),
 		cmocka_unit_test(what_a_loop_does_before_it_writes_for_another_is_not_this_requests),
 		cmocka_unit_test(who_wrote_for_another_is_not_done_with_that_before_it_has_had_time_on_a_cpu),
+		cmocka_unit_test(a_loop_that_waits_for_a_lock_after_it_wrote_for_another_is_not_done_with_that),
 		cmocka_unit_test(a_pool_woken_for_the_first_of_several_requests_takes_up_the_next_ones_too),
 		cmocka_unit_test(what_a_thread_did_before_it_came_to_the_request_is_not_the_requests_work),
 		cmocka_unit_test(a_virtual_thread_is_followed_from_carrier_to_carrier),

@@ -61,33 +61,41 @@ def summarize(verdicts, plants, counts, timelines, frozen):
             "right": sum(verdict.right for verdict in own), "named": named,
             "no_timeline": sum(verdict.timeline is None for verdict in own),
             "unexplained_median": statistics.median([v.unexplained for v in own]) if own else None,
-            "covered_min": min((v.covered for v in own), default=None) if plant.covered else None,
+            "covered_min": min((v.covered for v in own if v.timeline), default=None) if plant.covered else None,
         })
     return {"rows": rows, "requests": len(verdicts), "right": sum(verdict.right for verdict in verdicts), "timelines": len(timelines),
             "unexplained_median": statistics.median([v.unexplained for v in verdicts]) if verdicts else None,
             "not_exact": first_not_exact(timelines), "held_up_by_the_host": frozen}
 
 
-def bars(summary):
-    """What must hold, as (name, whether it does, what was found)."""
+def bars(summary, kept_from=0, lost_max=0):
+    """What must hold, as (name, whether it does, what was found). So many kinds may not have been planted as often as wanted because the
+    machine disturbed them each time; what was planted of them is judged all the same. That share of requests may be without a timeline: who
+    comes while the proxy has no CPU, and it gets one for moments only, may be taken for one that came later.
+    """
     rows = summary["rows"]
     share = summary["right"] / summary["requests"] if summary["requests"] else 0
-    worst = min(rows, key=lambda row: row["right"] / row["requests"] if row["requests"] else 0)
-    worst_share = worst["right"] / worst["requests"] if worst["requests"] else 0
     lacking = [row["planted"] for row in rows if row["planted_times"] < row["wanted_times"]]
+    disturbed = {row["planted"] for row in rows if row["frozen"] + row["disturbed"] > row["missed"]}
+    excused = len(lacking) <= kept_from and disturbed.issuperset(lacking)
+    judged = [row for row in rows if row["requests"] or not excused or row["planted"] not in lacking]
+    worst = min(judged, key=lambda row: row["right"] / row["requests"] if row["requests"] else 0)
+    worst_share = worst["right"] / worst["requests"] if worst["requests"] else 0
     lost = sum(row["no_timeline"] for row in rows)
     short = [row for row in rows if row["covered_min"] is not None and row["covered_min"] < COVERED]
     return [
         (f"top cause right, at least {RIGHT_OVERALL:.0%}", share >= RIGHT_OVERALL, f"{share:.1%}"),
         (f"of each kind, at least {RIGHT_OF_EACH:.0%}", worst_share >= RIGHT_OF_EACH, f"{worst['planted']} {worst_share:.1%}"),
-        ("planted requests without a timeline: none", lost == 0, str(lost)),
+        ("planted requests without a timeline: " + (f"at most {lost_max:.0%}" if lost_max else "none"),
+         lost <= lost_max * summary["requests"], str(lost)),
         ("every timeline's spans sum to its latency, to the nanosecond", summary["not_exact"] is None,
          f"{summary['timelines']} timelines" if summary["not_exact"] is None else summary["not_exact"][:500]),
         (f"median unexplained, below {UNEXPLAINED_MEDIAN:.0%}", (summary["unexplained_median"] or 0) < UNEXPLAINED_MEDIAN,
          f"{summary['unexplained_median'] or 0:.2%}"),
         (f"a timeline covers what the client saw, at least {COVERED:.0%} of it", not short,
          ", ".join(f"{row['planted']} {row['covered_min']:.0%}" for row in short) or "all"),
-        ("every cause could be planted as often as wanted", not lacking, ", ".join(lacking) or "all"),
+        ("every cause could be planted as often as wanted" + (f", but for {kept_from} that the machine disturbed" if kept_from else ""),
+         not lacking or excused, ", ".join(lacking) or "all"),
     ]
 
 

@@ -102,6 +102,7 @@ class ProxyStopped(Plant):
 
 class ServerStopped(ProxyStopped):
     name = "server-stopped"
+    takes_cpu = True  # all of its threads want one at once when it goes on
     accepted = ("stopped",)
     needs = ()
     why = "SIGSTOP to the server, while a request is there and when another one comes"

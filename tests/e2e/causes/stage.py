@@ -221,7 +221,11 @@ class Stage:
         os.sched_setaffinity(0, self.cpus)
 
     def end(self):
-        """The proxy writes its last timelines."""
+        """The proxy writes its last timelines. What it says that it could not explain is told."""
+        said = self.proxy.status()["timelines"]
+        unexplained = {name: said[name] for name in ("over_budget", "unjudged", "not_stored") if said[name]}
+        if unexplained:
+            note(f"{self.proxy.name} has stored {said['stored']} timelines; without one: {unexplained}")
         check(self.proxy.stop() == 0, f"the proxy failed:\n{self.proxy.log()}")
         self.victim.kill()
 
