@@ -78,7 +78,8 @@ bool body_discard_sent(struct worker *worker, struct client *client)
 	if (exchange->forward_end < (exchange->unkept ? room / 2 : room))
 		return false;
 	attempt = &exchange->attempt[exchange->attempts - 1];
-	if (!attempt->upstream || attempt->upstream->sending || attempt->sent_bytes < exchange->forward_end)
+	/* A send of an attempt that has ended may read it yet, too. */
+	if (!attempt->upstream || client->connection.holds > 0 || attempt->sent_bytes < exchange->forward_end)
 		return false;
 	exchange->request_lost = exchange->unkept = true;
 	exchange->forward_end = 0;

@@ -466,6 +466,9 @@ void upstream_complete(struct worker *worker, struct upstream *upstream, enum op
 		} else if (!upstream->connection.closing && upstream->client) {
 			upstream->client->exchange.attempt[upstream->attempt].sent_bytes += (uint32_t)result;
 			exchange_feed(worker, upstream->client);
+		} else if (!sending->exchange.request_complete) {
+			/* What it still read can be overwritten now. */
+			exchange_feed(worker, sending);
 		}
 		exchange_unheld(worker, sending);
 	} else if (!upstream->connection.closing && operation == OPERATION_CONNECT) {
