@@ -47,6 +47,7 @@ static int begin_attempt(struct worker *worker, struct client *client, unsigned 
 	if (called) {
 		exchange->attempt[index].from = called->from;
 		exchange->attempt[index].signal_ns = called->signal_ns;
+		exchange->attempt[index].stop_ns = called->stop_ns;
 	}
 	exchange->attempts++;
 	ret = upstream_begin(worker, client, index, fresh);
@@ -281,7 +282,7 @@ static void judge(struct worker *worker, struct upstream *upstream, uint64_t sig
 	enum tailor_failover_reason reason = reason_of(worker->server[server].standing.kind);
 	int other = server_other(worker, server, servers_of(exchange));
 	struct failover_case c = describe(worker, exchange, server, other, reason);
-	const struct handing called = {.from = (uint8_t)server, .signal_ns = signal_ns};
+	const struct handing called = {.from = (uint8_t)server, .signal_ns = signal_ns, .stop_ns = worker->server[server].standing.noticed_ns};
 	struct failover_verdict verdict;
 	enum tailor_not_moved why;
 

@@ -322,7 +322,7 @@ void stopped_handing(struct worker *worker, struct attempt *attempt)
 {
 	if (worker->handings == HANDINGS_MAX)
 		stopped_submit(worker);
-	worker->handing[worker->handings++] = (struct handing){.signal_ns = attempt->signal_ns, .from = attempt->from};
+	worker->handing[worker->handings++] = (struct handing){.signal_ns = attempt->signal_ns, .stop_ns = attempt->stop_ns, .from = attempt->from};
 	attempt->signal_ns = 0;
 }
 
@@ -349,8 +349,8 @@ void stopped_submit(struct worker *worker)
 		struct standing *standing = &worker->server[handing->from].standing;
 
 		count_reaction(worker, now_ns > handing->signal_ns ? now_ns - handing->signal_ns : 0);
-		/* Not where it had to connect first, and another stop has begun meanwhile. */
-		if (standing->kind != TAILOR_STOP_NONE && handing->signal_ns >= standing->since_ns)
+		/* Not where it had to connect first, and another stop has begun meanwhile, or the same one was believed to be over. */
+		if (standing->kind != TAILOR_STOP_NONE && handing->stop_ns == standing->noticed_ns)
 			standing->handed_ns = now_ns;
 	}
 	worker->handings = 0;

@@ -138,6 +138,7 @@ struct attempt {
 	bool moved;          /* it was */
 	uint8_t from;        /* with signal_ns: the server that stands still */
 	uint64_t signal_ns;  /* since when this attempt was called for by a stop; 0: it was not, or is with the kernel */
+	uint64_t stop_ns;    /* with it: which stop that was, see struct handing */
 	uint64_t sent_ns;    /* the turn in which it began to be sent */
 	uint32_t sent_bytes; /* of exchange.forward */
 	uint64_t response_bytes;
@@ -317,6 +318,7 @@ struct standing {
 /* A replay whose bytes go to the kernel with the next submission. */
 struct handing {
 	uint64_t signal_ns;
+	uint64_t stop_ns; /* its standing's noticed_ns */
 	uint8_t from;
 };
 /* The first ones of many do not wait for the last: each takes some 10 us to queue and to send. */
