@@ -47,7 +47,8 @@ SEC("tp_btf/sk_data_ready")
 int BPF_PROG(on_sk_data_ready, struct sock *sk)
 {
 	struct tailor_event *event;
-	uint64_t now_ns, position;
+	struct emission emission;
+	uint64_t now_ns;
 	struct tcp_sock *tcp;
 
 	if (!*(volatile uint64_t *)&late_mask || sk->sk_protocol != IPPROTO_TCP)
@@ -58,7 +59,7 @@ int BPF_PROG(on_sk_data_ready, struct sock *sk)
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return 0;
-	event = emit_begin(TAILOR_EVENT_ARRIVAL, &position);
+	event = emit_begin(TAILOR_EVENT_ARRIVAL, EMIT_TRACEPOINT, &emission);
 	if (!event)
 		return 0;
 	event->time_ns = bpf_ktime_get_ns();
@@ -69,6 +70,6 @@ int BPF_PROG(on_sk_data_ready, struct sock *sk)
 	event->arg[0] = tcp->rcv_nxt;
 	event->arg[1] = 0;
 	event->arg[2] = 0;
-	emit_end(event, position);
+	emit_end(event, &emission);
 	return 0;
 }

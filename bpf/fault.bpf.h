@@ -58,10 +58,12 @@ static __always_inline struct faults *faults_here(void)
 	return bpf_map_lookup_elem(&faults, &zero);
 }
 
-static __always_inline void faults_emit(struct faults *faults, struct task_struct *task, uint32_t pid, uint32_t role)
+static __always_inline void faults_emit(struct faults *faults, struct task_struct *task, uint32_t pid, uint32_t role,
+					enum emit_context context)
 {
-	uint64_t request = request_of(task, role), position;
-	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULTS, &position);
+	uint64_t request = request_of(task, role);
+	struct emission emission;
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULTS, context, &emission);
 
 	if (event) {
 		event->time_ns = faults->last_ns;
@@ -72,19 +74,19 @@ static __always_inline void faults_emit(struct faults *faults, struct task_struc
 		event->arg[0] = faults->first_ns;
 		event->arg[1] = faults->ns;
 		event->arg[2] = faults->lowest;
-		emit_end(event, position);
+		emit_end(event, &emission);
 	}
 	faults->count = 0;
 }
 
 /* What the running thread of a traced process has not told yet, before it goes on to something that is told. */
-static __always_inline void faults_tell(void)
+static __always_inline void faults_tell(enum emit_context context)
 {
 	struct faults *faults = faults_here();
 	uint64_t task = bpf_get_current_pid_tgid();
 
 	if (faults && faults->count && faults->tid == TAILOR_TASK_TID(task))
-		faults_emit(faults, bpf_get_current_task_btf(), TAILOR_TASK_PID(task), role_of(TAILOR_TASK_PID(task)));
+		faults_emit(faults, bpf_get_current_task_btf(), TAILOR_TASK_PID(task), role_of(TAILOR_TASK_PID(task)), context);
 }
 
 /* The instruction at which an exception or an interrupt took the task out of user mode; 0: it is in a system call. */
@@ -98,8 +100,9 @@ static __always_inline uint64_t interrupted_at(struct task_struct *task)
 static __always_inline void emit_sleeping_fault(const struct fault *fault, struct task_struct *task, uint32_t pid, uint32_t role,
 						uint64_t time_ns)
 {
-	uint64_t request = request_of(task, role), position;
-	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULT, &position);
+	uint64_t request = request_of(task, role);
+	struct emission emission;
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULT, EMIT_INTERRUPTS_OFF, &emission);
 
 	if (!event)
 		return;
@@ -111,7 +114,7 @@ static __always_inline void emit_sleeping_fault(const struct fault *fault, struc
 	event->arg[0] = fault->address;
 	event->arg[1] = fault->ip;
 	event->arg[2] = fault->error_code;
-	emit_end(event, position);
+	emit_end(event, &emission);
 }
 
 /*
@@ -137,7 +140,7 @@ static __always_inline void faults_switched_out(struct task_struct *task, uint32
 		if (in_fault && sleeps)
 			faults->count--;
 		if (faults->count)
-			faults_emit(faults, task, pid, role);
+			faults_emit(faults, task, pid, role, EMIT_INTERRUPTS_OFF);
 		if (!in_fault)
 			return;
 		bpf_map_update_elem(&left_in_fault, &tid, &last, BPF_ANY);

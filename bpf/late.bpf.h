@@ -79,10 +79,10 @@ static __always_inline void late_ends(const struct task_struct *task, uint64_t t
 }
 
 /* For sched_waking. */
-static __always_inline void late_woken(const struct task_struct *task, uint32_t role)
+static __always_inline void late_woken(const struct task_struct *task, uint32_t role, uint64_t time_ns)
 {
 	if (role == ROLE_PROXY && is_worker(task) && must_get_a_cpu(task))
-		late_begins(task, bpf_ktime_get_ns());
+		late_begins(task, time_ns);
 }
 
 /* For sched_switch. */

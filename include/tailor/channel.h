@@ -25,7 +25,8 @@
 /* The counter on a cache line of its own, zero at first. Slots start zeroed. */
 struct tailor_channel_head {
 	uint64_t reserved_count; /* positions reserved so far */
-	uint64_t padding[7];
+	uint64_t writing;        /* the kernel's channels: how many producers may be inside a slot; see bpf/emit.bpf.h */
+	uint64_t padding[6];
 };
 _Static_assert(sizeof(struct tailor_channel_head) == 64, "the counter shares its line with nothing");
 
