@@ -67,16 +67,29 @@ struct {
 	__type(value, struct bound);
 } bound __weak SEC(".maps");
 
+/*
+ * For what hardly ever happens: a function of its own. A program's instructions are as cold as its data are when it runs between two
+ * requests' work; what it jumps over in passing costs lines, too.
+ */
+#define RARE static __noinline __attribute__((unused))
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+
+RARE uint32_t role_in_table(uint32_t tgid)
+{
+	uint32_t *role = bpf_map_lookup_elem(&traced, &tgid);
+
+	return role ? *role : ROLE_NONE;
+}
+
 /* The role of a process; ROLE_NONE for all that nobody asked for. */
 static __always_inline uint32_t role_of(uint32_t tgid)
 {
 	uint32_t hint = *(volatile uint32_t *)&traced_hint[tgid & (TRACED_HINTS - 1)];
-	uint32_t *role;
 
-	if (HINT_ROLE(hint) != HINT_SHARED)
-		return hint == HINT(tgid, HINT_ROLE(hint)) ? HINT_ROLE(hint) : ROLE_NONE;
-	role = bpf_map_lookup_elem(&traced, &tgid);
-	return role ? *role : ROLE_NONE;
+	if (unlikely(HINT_ROLE(hint) == HINT_SHARED))
+		return role_in_table(tgid);
+	return hint == HINT(tgid, HINT_ROLE(hint)) ? HINT_ROLE(hint) : ROLE_NONE;
 }
 
 static __always_inline uint32_t current_role(void)
@@ -152,17 +165,22 @@ static __always_inline void emission_end(const struct emission *emission)
 		__sync_fetch_and_add(&emission->head->writing, -1);
 }
 
+RARE int claim_contended(struct tailor_event *slot, uint64_t position)
+{
+	return slot ? tailor_slot_claim(slot, position) : 0;
+}
+
 /* Makes the slot of that position the caller's; false: it is dropped. */
 static __always_inline bool emission_claim(const struct emission *emission, struct tailor_event *slot, uint64_t position)
 {
 #ifdef __TARGET_ARCH_x86 /* whose stores stay in order */
-	if (!emission->writing && emission->context != EMIT_PREEMPTIBLE) {
+	if (likely(!emission->writing && emission->context != EMIT_PREEMPTIBLE)) {
 		*(volatile uint64_t *)&slot->sequence = TAILOR_SEQUENCE_BUSY(position);
 		__asm__ volatile("" ::: "memory");
 		return true;
 	}
 #endif
-	return tailor_slot_claim(slot, position);
+	return claim_contended(slot, position);
 }
 
 /*

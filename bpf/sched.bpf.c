@@ -157,7 +157,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 	time_ns = bpf_ktime_get_ns();
 	if (out) {
 		extra = describe_leaving(prev, preempt, prev_state);
-		faults_switched_out(prev, prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
+		faults_switched_out(prev, prev_tgid, out, extra, time_ns);
 		late_switched_out(prev, out, TAILOR_SWITCH_STATE(extra), time_ns);
 		stop_switched_out(prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
 		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next, extra);
