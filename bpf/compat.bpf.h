@@ -108,6 +108,12 @@ static __always_inline uint64_t timer_due_ns(const struct hrtimer *timer)
 	return timer->is_hard && timer->base->clockid == CLOCK_MONOTONIC_ID ? (uint64_t)timer->node.expires : 0;
 }
 
+/*
+ * Whether one tracepoint's program may be preempted by another task's: no kernel has let it so far, but those with PREEMPT_RT are going to. The
+ * loader looks at the kernel's name. (Those of sched_switch and sched_waking run under locks that keep interrupts off, on any.)
+ */
+const volatile bool tracepoints_preemptible __weak = false;
+
 /* Whether tcp_retransmit_skb has a third argument, the error of an attempt that failed (since 6.16; before, only
  * successes were traced). The loader counts the arguments in the kernel's BTF. */
 const volatile bool retransmit_has_error __weak = false;

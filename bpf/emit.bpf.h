@@ -12,6 +12,8 @@
 #include <bpf/bpf_helpers.h>
 #include <tailor/channel.h>
 
+#include "compat.bpf.h"
+
 /* Set by the loader before load. */
 const volatile uint32_t slots_shift __weak = 0; /* log2 of the slots per CPU */
 
@@ -111,10 +113,7 @@ static __always_inline uint64_t request_of(struct task_struct *task, uint32_t ro
  */
 enum emit_context { EMIT_INTERRUPTS_OFF, EMIT_INTERRUPTIBLE, EMIT_PREEMPTIBLE };
 
-/* Set by the loader before load; see compat.bpf.h. */
-const volatile bool tracepoints_preemptible __weak = false;
-
-/* Most tracepoints': the kernel keeps their programs from being preempted. */
+/* Most tracepoints'. */
 #define EMIT_TRACEPOINT (tracepoints_preemptible ? EMIT_PREEMPTIBLE : EMIT_INTERRUPTIBLE)
 
 /* An event that is being written. */
