@@ -88,11 +88,10 @@ RARE int faults_tell_of(struct task_struct *task, uint32_t pid, enum emit_contex
 	return 0;
 }
 
-/* What the running thread of a traced process has not told yet, before it goes on to something that is told. */
-static __always_inline void faults_tell(enum emit_context context)
+/* What the running thread of a traced process (task: as of bpf_get_current_pid_tgid()) has not told yet, before it goes on to something that is told. */
+static __always_inline void faults_tell(uint64_t task, enum emit_context context)
 {
 	struct faults *faults = faults_here();
-	uint64_t task = bpf_get_current_pid_tgid();
 
 	if (unlikely(faults && faults->count && faults->tid == TAILOR_TASK_TID(task)))
 		faults_tell_of(bpf_get_current_task_btf(), TAILOR_TASK_PID(task), context);

@@ -126,12 +126,10 @@ static __always_inline void late_switched_in(const struct task_struct *task, uin
  * For what the running task of a proxy does: then it has a CPU, even if nobody saw how it got it. (A kernel was seen whose tracepoint says
  * nothing of some switches, those away from the threads of PID 1.)
  */
-static __always_inline void late_is_over(void)
+static __always_inline void late_is_over(uint32_t tid)
 {
-	const struct task_struct *task = bpf_get_current_task_btf();
-
-	if (late_threads[LATE_ENTRY(task->pid)].since_ns)
-		late_ends(task, bpf_ktime_get_ns());
+	if (late_threads[LATE_ENTRY(tid)].since_ns)
+		late_ends(bpf_get_current_task_btf(), bpf_ktime_get_ns());
 }
 
 static __always_inline uint64_t late_since(uint32_t entry)

@@ -49,7 +49,7 @@ static __always_inline void describe_other(struct tailor_event *event, const str
 
 static __always_inline void emit_wakeup(const void *context, struct task_struct *woken, uint32_t tgid, uint64_t time_ns)
 {
-	struct task_struct *running = bpf_get_current_task_btf(), *waker = in_interrupt(context) ? NULL : running;
+	struct task_struct *running = bpf_get_current_task_btf(), *waker = in_interrupt(context, running) ? NULL : running;
 	/* The woken task's lock keeps interrupts off. It is not taken for one that has not left this CPU yet. */
 	enum emit_context emitting = woken == running ? EMIT_TRACEPOINT : EMIT_INTERRUPTS_OFF;
 	uint64_t request = waker ? request_of(waker, role_of(waker->tgid)) : 0;
@@ -101,7 +101,7 @@ int BPF_PROG(on_sched_wakeup_new, struct task_struct *woken)
 }
 
 /* In which state a task of a traced process, the current one, loses its CPU, and what it was in the kernel for. */
-static __always_inline uint32_t describe_leaving(const struct task_struct *prev, bool preempt, unsigned int prev_state)
+static __always_inline uint32_t describe_leaving(struct task_struct *prev, bool preempt, unsigned int prev_state)
 {
 	uint32_t state = preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state));
 

@@ -97,10 +97,10 @@ static __always_inline uint64_t tagged_request_either_end(const struct sock *sk)
 	return request ? request : tagged_request(sk, END_PROXY);
 }
 
-static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct sock *sk, uint64_t request,
+/* task: as of bpf_get_current_pid_tgid(). */
+static __always_inline void emit_bytes(enum tailor_event_kind kind, uint64_t task, const struct sock *sk, uint64_t request,
                                        uint32_t sequence, uint32_t bytes, uint64_t unsent, enum emit_context context)
 {
-	uint64_t task = bpf_get_current_pid_tgid();
 	struct emission emission;
 	struct tailor_event *event = emit_begin(kind, context, &emission);
 
@@ -135,24 +135,25 @@ static __always_inline void bind_thread(uint64_t request, uint16_t server_port)
 
 static __always_inline void received(struct sock *sk, int bytes, int flags, enum emit_context context)
 {
-	uint32_t role = current_role();
+	uint64_t task = bpf_get_current_pid_tgid();
+	uint32_t role = role_of(TAILOR_TASK_PID(task));
 	struct tcp_sock *tcp;
 	uint64_t request;
 
 	if (role == ROLE_PROXY)
-		late_is_over();
+		late_is_over(TAILOR_TASK_TID(task));
 	if (role != ROLE_SERVER || bytes <= 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
 		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return;
-	faults_tell(context);
+	faults_tell(task, context);
 	request = tagged_request(sk, END_SERVER);
 	bind_thread(request, local_port(sk));
 	if (request && !serves[local_port(sk)])
 		serves[local_port(sk)] = 1;
 	if (serves[local_port(sk)])
-		emit_bytes(TAILOR_EVENT_RECEIVE, sk, request, tcp->copied_seq - (uint32_t)bytes, bytes, 0, context);
+		emit_bytes(TAILOR_EVENT_RECEIVE, task, sk, request, tcp->copied_seq - (uint32_t)bytes, bytes, 0, context);
 }
 
 static __always_inline bool is_after(uint32_t sequence, uint32_t other)
@@ -205,19 +206,19 @@ static __always_inline uint64_t unsent_of(const struct sock *sk, struct tcp_sock
 
 static __always_inline void written(struct sock *sk, int bytes, enum emit_context context)
 {
+	uint64_t task = bpf_get_current_pid_tgid(), request;
 	struct tcp_sock *tcp;
-	uint64_t request;
 
 	/* The proxy says itself when it sends, and net_dev_queue says when the bytes left. */
-	if (bytes <= 0 || current_role() != ROLE_SERVER)
+	if (bytes <= 0 || role_of(TAILOR_TASK_PID(task)) != ROLE_SERVER)
 		return;
 	request = tagged_request(sk, END_SERVER);
 	if (!request && !serves[local_port(sk)])
 		return;
-	faults_tell(context);
+	faults_tell(task, context);
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (tcp)
-		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, sk, request, tcp->write_seq - (uint32_t)bytes, bytes, unsent_of(sk, tcp),
+		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, task, sk, request, tcp->write_seq - (uint32_t)bytes, bytes, unsent_of(sk, tcp),
 			   context);
 }
 
@@ -278,7 +279,7 @@ int BPF_PROG(on_net_dev_queue, struct sk_buff *skb)
 	headers_length = (uint32_t)(transport - skb->data) + (header.offset >> 4) * 4;
 	if (skb->len <= headers_length) /* a pure acknowledgement */
 		return 0;
-	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, sk, request, bpf_ntohl(header.sequence), skb->len - headers_length, 0, EMIT_TRACEPOINT);
+	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, bpf_get_current_pid_tgid(), sk, request, bpf_ntohl(header.sequence), skb->len - headers_length, 0, EMIT_TRACEPOINT);
 	return 0;
 }
 
@@ -297,6 +298,6 @@ int BPF_PROG(on_tcp_retransmit_skb, const struct sock *sk, const struct sk_buff 
 		return 0;
 	sequence = BPF_CORE_READ(segment, seq);
 	end = BPF_CORE_READ(segment, end_seq);
-	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, sk, request, sequence, end - sequence, 0, EMIT_TRACEPOINT);
+	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, bpf_get_current_pid_tgid(), sk, request, sequence, end - sequence, 0, EMIT_TRACEPOINT);
 	return 0;
 }

@@ -176,6 +176,33 @@ static void what_comes_while_the_proxy_is_stopped_is_told_by_its_connection_and_
 	worker_stop(&worker);
 }
 
+/* More than the program asks one by one before it looks at who waits at the socket. */
+#define MANY 6
+
+static void what_comes_for_one_of_many_workers_is_told(void **state)
+{
+	struct recording recording;
+	struct worker workers[MANY];
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		worker_start(&workers[i]);
+		say(&workers[i], 0);
+		usleep(10000);
+	}
+	stop_and_wait(workers[MANY - 1].child.pid);
+	recording_begin(&recording, kernel);
+	for (int i = 0; i < MANY; i++)
+		say(&workers[i], 2);
+	recording_end(&recording);
+	assert_non_null(arrival(&recording, &workers[MANY - 1], 2));
+	assert_int_equal(count_arrivals(&recording), 1);
+	recording_free(&recording);
+	assert_int_equal(kill(workers[MANY - 1].child.pid, SIGCONT), 0);
+	for (int i = 0; i < MANY; i++)
+		worker_stop(&workers[i]);
+}
+
 static void ordinary_traffic_and_that_of_others_is_not_told(void **state)
 {
 	struct recording recording;
@@ -245,6 +272,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_while_the_proxy_is_stopped_is_told_by_its_connection_and_time),
+		cmocka_unit_test(what_comes_for_one_of_many_workers_is_told),
 		cmocka_unit_test(ordinary_traffic_and_that_of_others_is_not_told),
 		cmocka_unit_test(what_comes_while_the_proxy_waits_for_a_cpu_is_told),
 	};
