@@ -88,7 +88,10 @@ RARE int faults_tell_of(struct task_struct *task, uint32_t pid, enum emit_contex
 	return 0;
 }
 
-/* What the running thread of a traced process (task: as of bpf_get_current_pid_tgid()) has not told yet, before it goes on to something that is told. */
+/*
+ * What the running thread of a traced process has not told yet, before it goes on to something that is told. task: as of
+ * bpf_get_current_pid_tgid().
+ */
 static __always_inline void faults_tell(uint64_t task, enum emit_context context)
 {
 	struct faults *faults = faults_here();

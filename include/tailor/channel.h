@@ -15,7 +15,8 @@
  * value; if another producer is still inside the slot (it was stopped there while the others went
  * once around), the event is dropped, which a reader sees as a lost position. Without the claim, the
  * late producer would write into a slot that somebody else already published, and a reader
- * could accept a mix of both.
+ * could accept a mix of both. A producer that knows that nobody can be inside a slot stores its number without asking: the only one of its
+ * channel (below), and those of the kernel (bpf/emit.bpf.h).
  */
 #ifndef TAILOR_CHANNEL_H
 #define TAILOR_CHANNEL_H
