@@ -109,8 +109,9 @@ static __always_inline uint64_t timer_due_ns(const struct hrtimer *timer)
 }
 
 /*
- * Whether one tracepoint's program may be preempted by another task's: no kernel has let it so far, but those with PREEMPT_RT are going to. The
- * loader looks at the kernel's name. (Those of sched_switch and sched_waking run under locks that keep interrupts off, on any.)
+ * Whether another task's programs may come between one tracepoint's program's instructions: since 7.0 a tracepoint keeps who runs there on its
+ * CPU, but leaves preemption on. The loader looks at the kernel's name. (Those of sched_switch and sched_waking run under locks that keep
+ * interrupts off, on any.)
  */
 const volatile bool tracepoints_preemptible __weak = false;
 

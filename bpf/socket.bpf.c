@@ -279,7 +279,8 @@ int BPF_PROG(on_net_dev_queue, struct sk_buff *skb)
 	headers_length = (uint32_t)(transport - skb->data) + (header.offset >> 4) * 4;
 	if (skb->len <= headers_length) /* a pure acknowledgement */
 		return 0;
-	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, bpf_get_current_pid_tgid(), sk, request, bpf_ntohl(header.sequence), skb->len - headers_length, 0, EMIT_TRACEPOINT);
+	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, bpf_get_current_pid_tgid(), sk, request, bpf_ntohl(header.sequence),
+	           skb->len - headers_length, 0, EMIT_TRACEPOINT);
 	return 0;
 }
 
@@ -298,6 +299,7 @@ int BPF_PROG(on_tcp_retransmit_skb, const struct sock *sk, const struct sk_buff 
 		return 0;
 	sequence = BPF_CORE_READ(segment, seq);
 	end = BPF_CORE_READ(segment, end_seq);
-	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, bpf_get_current_pid_tgid(), sk, request, sequence, end - sequence, 0, EMIT_TRACEPOINT);
+	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, bpf_get_current_pid_tgid(), sk, request, sequence, end - sequence, 0,
+	           EMIT_TRACEPOINT);
 	return 0;
 }

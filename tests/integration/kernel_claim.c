@@ -11,6 +11,8 @@
 
 #include <tailor_bpf.skel.h>
 
+#include "collect/kernel_probes.h"
+
 #define SHIFT 6
 #define SLOTS (1 << SHIFT)
 #define PAGES 100
@@ -35,7 +37,7 @@ static void fault(int control, void *context)
 	}
 }
 
-static struct tailor_bpf *load(pid_t pid)
+static struct tailor_bpf *load(pid_t pid, bool preemptible)
 {
 	struct tailor_bpf *bpf = tailor_bpf__open();
 	uint32_t cpus = (uint32_t)libbpf_num_possible_cpus();
@@ -50,6 +52,7 @@ static struct tailor_bpf *load(pid_t pid)
 	}
 	bpf->rodata->slots_shift = SHIFT;
 	bpf->rodata->faults_have_ends = 1; /* each fault is told, by a program that interrupts may come between */
+	bpf->rodata->tracepoints_preemptible = preemptible;
 	bpf_map__set_max_entries(bpf->maps.heads, cpus);
 	bpf_map__set_max_entries(bpf->maps.slots, cpus * SLOTS);
 	bpf->bss->traced_hint[(size_t)pid % (sizeof(bpf->bss->traced_hint) / sizeof(bpf->bss->traced_hint[0]))] =
@@ -103,17 +106,16 @@ static unsigned int written(const struct tailor_bpf *bpf, enum tailor_event_kind
 	return found;
 }
 
-static void a_slot_that_somebody_may_be_inside_is_claimed_and_any_other_is_just_written(void **state)
+static void claims(bool preemptible)
 {
 	struct child child = child_start("fault", fault, NULL);
 	struct tailor_bpf *bpf;
 	uint64_t reserved;
 
-	(void)state;
 	pin(child.pid, 0);
 	pin(getpid(), 0);
 	assert_int_equal(child_ask(&child, 1), 1);
-	bpf = load(child.pid);
+	bpf = load(child.pid, preemptible);
 
 	somebody_is_inside(bpf, 1);
 	reserved = head_of(bpf).reserved_count;
@@ -131,17 +133,51 @@ static void a_slot_that_somebody_may_be_inside_is_claimed_and_any_other_is_just_
 	assert_true(written(bpf, TAILOR_EVENT_WAKEUP) >= 2);
 	assert_true(written(bpf, TAILOR_EVENT_SWITCH_IN) >= 2);
 	assert_true(written(bpf, TAILOR_EVENT_SWITCH_OUT) >= 2);
-	assert_true(written(bpf, TAILOR_EVENT_PAGE_FAULT) >= 2);
+	/* Where other tasks may come between, who tells a fault asks about the slot, which is taken here. */
+	assert_int_equal(written(bpf, TAILOR_EVENT_PAGE_FAULT) >= 2, !preemptible);
 	assert_int_equal(head_of(bpf).writing, 0);
 
 	tailor_bpf__destroy(bpf);
 	child_stop(&child);
 }
 
+static void a_slot_that_somebody_may_be_inside_is_claimed_and_any_other_is_just_written(void **state)
+{
+	(void)state;
+	claims(false);
+}
+
+static void where_other_tasks_may_come_between_a_slot_is_always_claimed_but_by_the_schedulers_programs(void **state)
+{
+	(void)state;
+	claims(true);
+}
+
+static void other_tasks_may_come_between_since_7_0_and_where_it_is_not_known(void **state)
+{
+	static const struct {
+		const char *release, *version;
+		int preemptible;
+	} names[] = {
+	        {"6.1.0-31-amd64", "#1 SMP PREEMPT_DYNAMIC Debian 6.1.128-1", 0},
+	        {"6.18.4", "#1 SMP PREEMPT_DYNAMIC", 0},
+	        {"6.12.9-rt", "#1 SMP PREEMPT_RT", 1},
+	        {"7.0.0-rc1", "#1 SMP PREEMPT_DYNAMIC", 1},
+	        {"10.2", "#1 SMP", 1},
+	        {"unknown", "#1 SMP", 1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_int_equal(tailor_probe_preemptible(names[i].release, names[i].version), names[i].preemptible);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slot_that_somebody_may_be_inside_is_claimed_and_any_other_is_just_written),
+		cmocka_unit_test(where_other_tasks_may_come_between_a_slot_is_always_claimed_but_by_the_schedulers_programs),
+		cmocka_unit_test(other_tasks_may_come_between_since_7_0_and_where_it_is_not_known),
 	};
 
 	tailor_kernel_close(harness_open(SLOTS)); /* or skip */
