@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <tailor/late.h>
 #include <tailor/timeline.h>
 #include <unistd.h>
 
@@ -179,6 +180,25 @@ static void what_comes_while_the_proxy_is_stopped_is_told_by_its_connection_and_
 /* More than the program asks one by one before it looks at who waits at the socket. */
 #define MANY 6
 
+static int shares_entry(const struct worker *workers, int count)
+{
+	for (int i = 0; i < count; i++) {
+		if (TAILOR_LATE_ENTRY(workers[i].child.pid) == TAILOR_LATE_ENTRY(workers[count].child.pid))
+			return 1;
+	}
+	return 0;
+}
+
+/* Of two workers that share an entry only the last one's lateness is known: on a busy machine their ids are that far apart now and then. */
+static void worker_start_apart(struct worker *workers, int count)
+{
+	worker_start(&workers[count]);
+	while (shares_entry(workers, count)) {
+		worker_stop(&workers[count]);
+		worker_start(&workers[count]);
+	}
+}
+
 static void what_comes_for_one_of_many_workers_is_told(void **state)
 {
 	struct recording recording;
@@ -186,7 +206,7 @@ static void what_comes_for_one_of_many_workers_is_told(void **state)
 
 	(void)state;
 	for (int i = 0; i < MANY; i++) {
-		worker_start(&workers[i]);
+		worker_start_apart(workers, i);
 		say(&workers[i], 0);
 		usleep(10000);
 	}
