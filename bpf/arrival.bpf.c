@@ -37,7 +37,7 @@ static __always_inline bool waits_for_late(const struct sock *sk, uint64_t now_n
 		entry = (const void *)((const char *)place - bpf_core_field_offset(struct wait_queue_entry, entry));
 		task = task_of_operation((const void *)((uint64_t)BPF_CORE_READ(entry, private) & ~(uint64_t)WAITER_FLAGS));
 		slot = LATE_ENTRY(BPF_CORE_READ((const struct task_struct *)task, pid));
-		if (task && late_task[slot] == task && is_late(slot, now_ns))
+		if (task && late_threads[slot].task == task && is_late(slot, now_ns))
 			return true;
 	}
 	return false;
@@ -47,18 +47,19 @@ SEC("tp_btf/sk_data_ready")
 int BPF_PROG(on_sk_data_ready, struct sock *sk)
 {
 	struct tailor_event *event;
-	uint64_t now_ns, position;
+	struct emission emission;
+	uint64_t first_ns = late_first(), now_ns;
 	struct tcp_sock *tcp;
 
-	if (!*(volatile uint64_t *)&late_mask || sk->sk_protocol != IPPROTO_TCP)
+	if (!first_ns || sk->sk_protocol != IPPROTO_TCP)
 		return 0;
 	now_ns = bpf_ktime_get_ns();
-	if (!is_any_late(now_ns) || !waits_for_late(sk, now_ns))
+	if (now_ns - first_ns < TAILOR_LATE_NS || !waits_for_late(sk, now_ns))
 		return 0;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return 0;
-	event = emit_begin(TAILOR_EVENT_ARRIVAL, &position);
+	event = emit_begin(TAILOR_EVENT_ARRIVAL, EMIT_TRACEPOINT, &emission);
 	if (!event)
 		return 0;
 	event->time_ns = bpf_ktime_get_ns();
@@ -69,6 +70,6 @@ int BPF_PROG(on_sk_data_ready, struct sock *sk)
 	event->arg[0] = tcp->rcv_nxt;
 	event->arg[1] = 0;
 	event->arg[2] = 0;
-	emit_end(event, position);
+	emit_end(event, &emission);
 	return 0;
 }

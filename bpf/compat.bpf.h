@@ -23,9 +23,9 @@
  */
 #define TASK_STACK_BYTES_MAX 32768 /* 16 KiB, 32 KiB with CONFIG_KASAN */
 
-static __always_inline bool in_interrupt(const void *context)
+static __always_inline bool in_interrupt(const void *context, struct task_struct *current_task)
 {
-	struct pt_regs *entry = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	struct pt_regs *entry = (struct pt_regs *)bpf_task_pt_regs(current_task);
 	uint64_t depth = (uint64_t)entry - (uint64_t)context; /* the entry's registers are at the stack's top */
 
 	return depth >= TASK_STACK_BYTES_MAX || (long)entry->orig_ax == -1;
@@ -47,14 +47,14 @@ static __always_inline unsigned int switched_out_state(const struct task_struct 
  */
 #define USER32_CS 0x23
 
-static __always_inline uint16_t current_call(const struct task_struct *task)
+static __always_inline uint16_t current_call(struct task_struct *task)
 {
 	struct pt_regs *entry;
 	long number;
 
 	if (task->flags & (PF_KTHREAD | PF_IO_WORKER | PF_USER_WORKER))
 		return 0;
-	entry = (struct pt_regs *)bpf_task_pt_regs(bpf_get_current_task_btf());
+	entry = (struct pt_regs *)bpf_task_pt_regs(task);
 	number = (long)entry->orig_ax;
 	if (number == -1)
 		return TAILOR_CALL_NONE;
@@ -107,6 +107,13 @@ static __always_inline uint64_t timer_due_ns(const struct hrtimer *timer)
 		return 0;
 	return timer->is_hard && timer->base->clockid == CLOCK_MONOTONIC_ID ? (uint64_t)timer->node.expires : 0;
 }
+
+/*
+ * Whether another task's programs may come between one tracepoint's program's instructions: since 7.0 a tracepoint keeps who runs there on its
+ * CPU, but leaves preemption on. The loader looks at the kernel's name. (Those of sched_switch and sched_waking run under locks that keep
+ * interrupts off, on any.)
+ */
+const volatile bool tracepoints_preemptible __weak = false;
 
 /* Whether tcp_retransmit_skb has a third argument, the error of an attempt that failed (since 6.16; before, only
  * successes were traced). The loader counts the arguments in the kernel's BTF. */

@@ -39,8 +39,9 @@ SEC("tp_btf/hrtimer_expire_entry")
 int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
 {
 	struct cpu_memory *memory = this_cpu();
-	uint64_t now_ns = bpf_ktime_get_ns(), last_ns, due_ns, position;
+	uint64_t now_ns = bpf_ktime_get_ns(), last_ns, due_ns;
 	struct tailor_event *event;
+	struct emission emission;
 
 	if (!memory)
 		return 0;
@@ -55,7 +56,7 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
 		due_ns = memory->idle_end_ns;
 	if (now_ns < due_ns + stall_min_ns)
 		return 0;
-	event = emit_begin(TAILOR_EVENT_CPU_STALL, &position);
+	event = emit_begin(TAILOR_EVENT_CPU_STALL, EMIT_TRACEPOINT, &emission);
 	if (!event)
 		return 0;
 	event->time_ns = now_ns;
@@ -66,7 +67,7 @@ int BPF_PROG(on_hrtimer_expire_entry, struct hrtimer *timer)
 	event->arg[0] = due_ns;
 	event->arg[1] = last_ns;
 	event->arg[2] = 0;
-	emit_end(event, position);
+	emit_end(event, &emission);
 	return 0;
 }
 
@@ -92,8 +93,9 @@ static __always_inline void interrupt_begins(uint32_t soft)
 static __always_inline void interrupt_ends(uint32_t soft, uint32_t number)
 {
 	struct cpu_memory *memory = this_cpu();
-	uint64_t task, begin_ns, request, position;
+	uint64_t task, begin_ns, request;
 	struct tailor_event *event;
+	struct emission emission;
 	uint32_t role;
 
 	if (!memory || !memory->interrupt_begin_ns || memory->in_softirq != soft)
@@ -108,7 +110,7 @@ static __always_inline void interrupt_ends(uint32_t soft, uint32_t number)
 	if (!role)
 		return;
 	request = request_of(bpf_get_current_task_btf(), role);
-	event = emit_begin(TAILOR_EVENT_INTERRUPT, &position);
+	event = emit_begin(TAILOR_EVENT_INTERRUPT, EMIT_TRACEPOINT, &emission);
 	if (!event)
 		return;
 	event->time_ns = bpf_ktime_get_ns();
@@ -119,7 +121,7 @@ static __always_inline void interrupt_ends(uint32_t soft, uint32_t number)
 	event->arg[0] = event->time_ns - begin_ns;
 	event->arg[1] = 0;
 	event->arg[2] = 0;
-	emit_end(event, position);
+	emit_end(event, &emission);
 }
 
 SEC("tp_btf/irq_handler_entry")

@@ -12,6 +12,8 @@
 #include <bpf/bpf_helpers.h>
 #include <tailor/channel.h>
 
+#include "compat.bpf.h"
+
 /* Set by the loader before load. */
 const volatile uint32_t slots_shift __weak = 0; /* log2 of the slots per CPU */
 
@@ -67,16 +69,29 @@ struct {
 	__type(value, struct bound);
 } bound __weak SEC(".maps");
 
+/*
+ * For what hardly ever happens: a function of its own. A program's instructions are as cold as its data are when it runs between two
+ * requests' work; what it jumps over in passing costs lines, too.
+ */
+#define RARE static __noinline __attribute__((unused))
+#define likely(condition) __builtin_expect(!!(condition), 1)
+#define unlikely(condition) __builtin_expect(!!(condition), 0)
+
+RARE uint32_t role_in_table(uint32_t tgid)
+{
+	uint32_t *role = bpf_map_lookup_elem(&traced, &tgid);
+
+	return role ? *role : ROLE_NONE;
+}
+
 /* The role of a process; ROLE_NONE for all that nobody asked for. */
 static __always_inline uint32_t role_of(uint32_t tgid)
 {
 	uint32_t hint = *(volatile uint32_t *)&traced_hint[tgid & (TRACED_HINTS - 1)];
-	uint32_t *role;
 
-	if (HINT_ROLE(hint) != HINT_SHARED)
-		return hint == HINT(tgid, HINT_ROLE(hint)) ? HINT_ROLE(hint) : ROLE_NONE;
-	role = bpf_map_lookup_elem(&traced, &tgid);
-	return role ? *role : ROLE_NONE;
+	if (unlikely(HINT_ROLE(hint) == HINT_SHARED))
+		return role_in_table(tgid);
+	return hint == HINT(tgid, HINT_ROLE(hint)) ? HINT_ROLE(hint) : ROLE_NONE;
 }
 
 static __always_inline uint32_t current_role(void)
@@ -92,33 +107,103 @@ static __always_inline uint64_t request_of(struct task_struct *task, uint32_t ro
 	return binding ? binding->request : 0;
 }
 
-/* The slot of a reserved position of this CPU, claimed; NULL when it is dropped. */
-static __always_inline struct tailor_event *claim_slot(uint32_t cpu, uint64_t position)
+/*
+ * Who can come between two instructions of a program and write to the same channel, which is its CPU's: nobody; a program in an
+ * interrupt, which ends before this one goes on; or any other one.
+ */
+enum emit_context { EMIT_INTERRUPTS_OFF, EMIT_INTERRUPTIBLE, EMIT_PREEMPTIBLE };
+
+/* Most tracepoints'. */
+#define EMIT_TRACEPOINT (tracepoints_preemptible ? EMIT_PREEMPTIBLE : EMIT_INTERRUPTIBLE)
+
+/* An event that is being written. */
+struct emission {
+	struct tailor_channel_head *head;
+	uint64_t position;
+	uint64_t writing; /* what head->writing was before */
+	enum emit_context context;
+};
+
+static __always_inline struct tailor_event *slot_at(uint32_t cpu, uint64_t position)
 {
 	uint32_t index = (cpu << slots_shift) + (position & ((UINT64_C(1) << slots_shift) - 1));
-	struct tailor_event *slot = bpf_map_lookup_elem(&slots, &index);
 
-	return slot && tailor_slot_claim(slot, position) ? slot : NULL;
+	return bpf_map_lookup_elem(&slots, &index);
 }
 
 /*
- * Begins an event in this CPU's channel, over the oldest: returns its slot with kind and cpu filled and *ret_position, or NULL when
+ * Takes `count` positions. A slot's line was last touched a lap ago and is in no cache: to claim it by compare-and-swap is to wait for it,
+ * which took longer than all else that a program does. So it is claimed only where somebody may be inside a slot: head->writing says so, and
+ * is in the line that is needed anyway. Stores alone do not wait.
+ */
+static __always_inline void emission_begin(struct emission *emission, uint64_t count)
+{
+	struct tailor_channel_head *head = emission->head;
+
+	emission->writing = tailor_load(&head->writing);
+	switch (emission->context) {
+	case EMIT_INTERRUPTS_OFF:
+		emission->position = tailor_load(&head->reserved_count);
+		*(volatile uint64_t *)&head->reserved_count = emission->position + count;
+		return;
+	case EMIT_INTERRUPTIBLE:
+		*(volatile uint64_t *)&head->writing = emission->writing + 1;
+		break;
+	case EMIT_PREEMPTIBLE:
+		__sync_fetch_and_add(&head->writing, 1);
+		break;
+	}
+	emission->position = tailor_channel_reserve(head, count);
+}
+
+static __always_inline void emission_end(const struct emission *emission)
+{
+	if (emission->context == EMIT_INTERRUPTIBLE)
+		*(volatile uint64_t *)&emission->head->writing = emission->writing;
+	else if (emission->context == EMIT_PREEMPTIBLE)
+		__sync_fetch_and_add(&emission->head->writing, -1);
+}
+
+RARE int claim_contended(struct tailor_event *slot, uint64_t position)
+{
+	return slot ? tailor_slot_claim(slot, position) : 0;
+}
+
+/* Makes the slot of that position the caller's; false: it is dropped. */
+static __always_inline bool emission_claim(const struct emission *emission, struct tailor_event *slot, uint64_t position)
+{
+#ifdef __TARGET_ARCH_x86 /* whose stores stay in order */
+	if (likely(!emission->writing && emission->context != EMIT_PREEMPTIBLE)) {
+		*(volatile uint64_t *)&slot->sequence = TAILOR_SEQUENCE_BUSY(position);
+		__asm__ volatile("" ::: "memory");
+		return true;
+	}
+#endif
+	return claim_contended(slot, position);
+}
+
+/*
+ * Begins an event in this CPU's channel, over the oldest: returns its slot with kind and cpu filled, or NULL when
  * it is dropped (a reader sees it as lost). The caller fills all the rest but `sequence`, which is what an older event left there, and
  * must call emit_end(). Where interrupts may come, the time is taken only now: an event that is older than many of those before it in
  * its channel would look like the end of what a reader looks for. `texts` more positions behind it are the caller's to claim.
  */
-static __always_inline struct tailor_event *emit_begin_with(enum tailor_event_kind kind, uint32_t texts, uint64_t *ret_position)
+static __always_inline struct tailor_event *emit_begin_with(enum tailor_event_kind kind, uint32_t texts, enum emit_context context,
+							    struct emission *ret_emission)
 {
 	uint32_t cpu = bpf_get_smp_processor_id();
-	struct tailor_channel_head *head = bpf_map_lookup_elem(&heads, &cpu);
 	struct tailor_event *slot;
 
-	if (!head)
+	ret_emission->context = context;
+	ret_emission->head = bpf_map_lookup_elem(&heads, &cpu);
+	if (!ret_emission->head)
 		return NULL;
-	*ret_position = tailor_channel_reserve(head, 1 + texts);
-	slot = claim_slot(cpu, *ret_position);
-	if (!slot)
+	emission_begin(ret_emission, 1 + texts);
+	slot = slot_at(cpu, ret_emission->position);
+	if (!slot || !emission_claim(ret_emission, slot, ret_emission->position)) {
+		emission_end(ret_emission);
 		return NULL;
+	}
 	slot->kind = kind;
 	slot->texts = texts;
 	slot->cpu = cpu;
@@ -126,14 +211,15 @@ static __always_inline struct tailor_event *emit_begin_with(enum tailor_event_ki
 }
 
 /* The same without a text. */
-static __always_inline struct tailor_event *emit_begin(enum tailor_event_kind kind, uint64_t *ret_position)
+static __always_inline struct tailor_event *emit_begin(enum tailor_event_kind kind, enum emit_context context, struct emission *ret_emission)
 {
-	return emit_begin_with(kind, 0, ret_position);
+	return emit_begin_with(kind, 0, context, ret_emission);
 }
 
-static __always_inline void emit_end(struct tailor_event *slot, uint64_t position)
+static __always_inline void emit_end(struct tailor_event *slot, const struct emission *emission)
 {
-	tailor_slot_publish(slot, position);
+	tailor_slot_publish(slot, emission->position);
+	emission_end(emission);
 }
 
 #endif /* TAILOR_BPF_EMIT_H */

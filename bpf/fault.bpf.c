@@ -9,9 +9,9 @@ const volatile bool faults_have_ends = false;
 
 /* Begins an event of the running task. */
 static __always_inline struct tailor_event *begin_of_current(enum tailor_event_kind kind, uint64_t task, uint64_t request,
-							     uint64_t *ret_position)
+							     enum emit_context context, struct emission *ret_emission)
 {
-	struct tailor_event *event = emit_begin(kind, ret_position);
+	struct tailor_event *event = emit_begin(kind, context, ret_emission);
 
 	if (!event)
 		return NULL;
@@ -33,7 +33,7 @@ static __always_inline void begin_fault(uint64_t task, uint32_t role, uint64_t a
 	if (faults->tid != TAILOR_TASK_TID(task))
 		faults->count = 0; /* of a thread that is not traced any more */
 	if (faults->count && (now_ns - faults->last_ns > FAULTS_APART_NS || now_ns - faults->first_ns > FAULTS_LONG_NS))
-		faults_emit(faults, bpf_get_current_task_btf(), TAILOR_TASK_PID(task), role);
+		faults_emit(faults, bpf_get_current_task_btf(), TAILOR_TASK_PID(task), role, EMIT_TRACEPOINT);
 	if (!faults->count) {
 		faults->tid = TAILOR_TASK_TID(task);
 		faults->first_ns = now_ns;
@@ -53,9 +53,10 @@ static __always_inline void begin_fault(uint64_t task, uint32_t role, uint64_t a
 SEC("tp_btf/page_fault_user")
 int BPF_PROG(on_page_fault_user, unsigned long address, struct pt_regs *regs, unsigned long error_code)
 {
-	uint64_t task = bpf_get_current_pid_tgid(), request, position;
+	uint64_t task = bpf_get_current_pid_tgid(), request;
 	uint32_t role = role_of(TAILOR_TASK_PID(task));
 	struct tailor_event *event;
+	struct emission emission;
 
 	if (!role)
 		return 0;
@@ -64,14 +65,14 @@ int BPF_PROG(on_page_fault_user, unsigned long address, struct pt_regs *regs, un
 		return 0;
 	}
 	request = request_of(bpf_get_current_task_btf(), role);
-	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT, task, request, &position);
+	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT, task, request, EMIT_TRACEPOINT, &emission);
 	if (!event)
 		return 0;
 	event->extra = 0;
 	event->arg[0] = address;
 	event->arg[1] = regs->ip;
 	event->arg[2] = error_code;
-	emit_end(event, position);
+	emit_end(event, &emission);
 	return 0;
 }
 
@@ -120,9 +121,10 @@ SEC("fexit/handle_mm_fault")
 int BPF_PROG(on_fault_end, struct vm_area_struct *area, unsigned long address, unsigned int flags, struct pt_regs *regs,
              unsigned int result)
 {
-	uint64_t task = bpf_get_current_pid_tgid(), request, position;
+	uint64_t task = bpf_get_current_pid_tgid(), request;
 	uint32_t role = role_of(TAILOR_TASK_PID(task));
 	struct tailor_event *event;
+	struct emission emission;
 	uint64_t *begin_ns;
 
 	if (!role)
@@ -131,13 +133,13 @@ int BPF_PROG(on_fault_end, struct vm_area_struct *area, unsigned long address, u
 	if (!begin_ns || !*begin_ns)
 		return 0;
 	request = request_of(bpf_get_current_task_btf(), role);
-	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT_END, task, request, &position);
+	event = begin_of_current(TAILOR_EVENT_PAGE_FAULT_END, task, request, EMIT_PREEMPTIBLE, &emission);
 	if (event) {
 		event->extra = result & VM_FAULT_MAJOR ? 1 : 0;
 		event->arg[0] = address;
 		event->arg[1] = event->time_ns - *begin_ns;
 		event->arg[2] = 0;
-		emit_end(event, position);
+		emit_end(event, &emission);
 	}
 	*begin_ns = 0;
 	return 0;

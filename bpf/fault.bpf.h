@@ -58,10 +58,12 @@ static __always_inline struct faults *faults_here(void)
 	return bpf_map_lookup_elem(&faults, &zero);
 }
 
-static __always_inline void faults_emit(struct faults *faults, struct task_struct *task, uint32_t pid, uint32_t role)
+static __always_inline void faults_emit(struct faults *faults, struct task_struct *task, uint32_t pid, uint32_t role,
+					enum emit_context context)
 {
-	uint64_t request = request_of(task, role), position;
-	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULTS, &position);
+	uint64_t request = request_of(task, role);
+	struct emission emission;
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULTS, context, &emission);
 
 	if (event) {
 		event->time_ns = faults->last_ns;
@@ -72,19 +74,30 @@ static __always_inline void faults_emit(struct faults *faults, struct task_struc
 		event->arg[0] = faults->first_ns;
 		event->arg[1] = faults->ns;
 		event->arg[2] = faults->lowest;
-		emit_end(event, position);
+		emit_end(event, &emission);
 	}
 	faults->count = 0;
 }
 
-/* What the running thread of a traced process has not told yet, before it goes on to something that is told. */
-static __always_inline void faults_tell(void)
+RARE int faults_tell_of(struct task_struct *task, uint32_t pid, enum emit_context context)
 {
 	struct faults *faults = faults_here();
-	uint64_t task = bpf_get_current_pid_tgid();
 
-	if (faults && faults->count && faults->tid == TAILOR_TASK_TID(task))
-		faults_emit(faults, bpf_get_current_task_btf(), TAILOR_TASK_PID(task), role_of(TAILOR_TASK_PID(task)));
+	if (faults)
+		faults_emit(faults, task, pid, role_of(pid), context);
+	return 0;
+}
+
+/*
+ * What the running thread of a traced process has not told yet, before it goes on to something that is told. task: as of
+ * bpf_get_current_pid_tgid().
+ */
+static __always_inline void faults_tell(uint64_t task, enum emit_context context)
+{
+	struct faults *faults = faults_here();
+
+	if (unlikely(faults && faults->count && faults->tid == TAILOR_TASK_TID(task)))
+		faults_tell_of(bpf_get_current_task_btf(), TAILOR_TASK_PID(task), context);
 }
 
 /* The instruction at which an exception or an interrupt took the task out of user mode; 0: it is in a system call. */
@@ -98,8 +111,9 @@ static __always_inline uint64_t interrupted_at(struct task_struct *task)
 static __always_inline void emit_sleeping_fault(const struct fault *fault, struct task_struct *task, uint32_t pid, uint32_t role,
 						uint64_t time_ns)
 {
-	uint64_t request = request_of(task, role), position;
-	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULT, &position);
+	uint64_t request = request_of(task, role);
+	struct emission emission;
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_PAGE_FAULT, EMIT_INTERRUPTS_OFF, &emission);
 
 	if (!event)
 		return;
@@ -111,45 +125,62 @@ static __always_inline void emit_sleeping_fault(const struct fault *fault, struc
 	event->arg[0] = fault->address;
 	event->arg[1] = fault->ip;
 	event->arg[2] = fault->error_code;
-	emit_end(event, position);
+	emit_end(event, &emission);
+}
+
+/* Tells what this CPU's faults are of the task that leaves it. */
+RARE int faults_left(struct task_struct *task, uint32_t pid, uint32_t role, bool sleeps, uint64_t time_ns)
+{
+	struct faults *faults = faults_here();
+	uint32_t tid = task->pid;
+	struct fault last;
+	bool in_fault;
+
+	if (!faults || !faults->count || faults->tid != tid)
+		return 0;
+	in_fault = faults->mark_ns && interrupted_at(task) == faults->last.ip;
+	last = faults->last;
+	faults->mark_ns = 0;
+	/* What of it has passed is not all: it would be told as less than it is. */
+	if (in_fault && sleeps)
+		faults->count--;
+	if (faults->count)
+		faults_emit(faults, task, pid, role, EMIT_INTERRUPTS_OFF);
+	if (!in_fault)
+		return 0;
+	bpf_map_update_elem(&left_in_fault, &tid, &last, BPF_ANY);
+	if (sleeps)
+		emit_sleeping_fault(&last, task, pid, role, time_ns);
+	return 0;
+}
+
+/* A task that did not come from user mode by a system call goes to sleep once more: in the fault in which it did before? */
+RARE int fault_goes_on(struct task_struct *task, uint32_t pid, uint32_t role, uint64_t time_ns)
+{
+	uint32_t tid = task->pid;
+	struct fault *left = bpf_map_lookup_elem(&left_in_fault, &tid);
+
+	if (left && interrupted_at(task) == left->ip)
+		emit_sleeping_fault(left, task, pid, role, time_ns);
+	return 0;
 }
 
 /*
- * For sched_switch, before the SWITCH_OUT of a traced task: tells its faults, and of the one it is in if it is going to sleep. state: that of
+ * For sched_switch, before the SWITCH_OUT of a traced task: tells its faults, and of the one it is in if it is going to sleep. extra: that of
  * the SWITCH_OUT.
  */
-static __always_inline void faults_switched_out(struct task_struct *task, uint32_t pid, uint32_t role, enum tailor_task_state state,
-						uint64_t time_ns)
+static __always_inline void faults_switched_out(struct task_struct *task, uint32_t pid, uint32_t role, uint32_t extra, uint64_t time_ns)
 {
+	uint32_t state = TAILOR_SWITCH_STATE(extra);
 	bool sleeps = state == TAILOR_TASK_UNINTERRUPTIBLE || state == TAILOR_TASK_SLEEPING;
 	struct faults *faults = faults_here();
-	uint32_t tid = task->pid;
-	struct fault *left, last;
 
 	if (!faults)
 		return;
-	if (faults->count && faults->tid == tid) {
-		bool in_fault = faults->mark_ns && interrupted_at(task) == faults->last.ip;
-
-		last = faults->last;
-		faults->mark_ns = 0;
-		/* What of it has passed is not all: it would be told as less than it is. */
-		if (in_fault && sleeps)
-			faults->count--;
-		if (faults->count)
-			faults_emit(faults, task, pid, role);
-		if (!in_fault)
-			return;
-		bpf_map_update_elem(&left_in_fault, &tid, &last, BPF_ANY);
-		if (sleeps)
-			emit_sleeping_fault(&last, task, pid, role, time_ns);
-		return;
-	}
-	if (!sleeps || !interrupted_at(task))
-		return;
-	left = bpf_map_lookup_elem(&left_in_fault, &tid);
-	if (left && interrupted_at(task) == left->ip)
-		emit_sleeping_fault(left, task, pid, role, time_ns);
+	if (unlikely(faults->count && faults->tid == (uint32_t)task->pid))
+		faults_left(task, pid, role, sleeps, time_ns);
+	else if (unlikely(sleeps && TAILOR_SWITCH_CALL(extra) == TAILOR_CALL_NONE))
+		fault_goes_on(task, pid, role, time_ns);
 }
 
 #endif /* TAILOR_BPF_FAULT_H */

@@ -42,26 +42,29 @@ static __always_inline uint64_t operand_value(const struct pt_regs *regs, uint32
 }
 
 /* Fills the slot behind an operation's event with its name; without one the event stays without a text that can be read. */
-static __always_inline void emit_name(uint64_t position, const char *name)
+static __always_inline void emit_name(const struct emission *emission, const char *name)
 {
-	struct tailor_text *text = (struct tailor_text *)claim_slot(bpf_get_smp_processor_id(), position);
+	uint64_t position = emission->position + 1;
+	struct tailor_event *slot = slot_at(bpf_get_smp_processor_id(), position);
+	struct tailor_text *text = (struct tailor_text *)slot;
 	long length;
 
-	if (!text)
+	if (!slot || !emission_claim(emission, slot, position))
 		return;
 	text->kind = TAILOR_EVENT_TEXT;
 	text->reserved = 0;
 	length = bpf_probe_read_user_str(text->text, sizeof(text->text), name);
 	text->length = length > 0 ? length - 1 : 0; /* without the terminator */
-	emit_end((struct tailor_event *)text, position);
+	tailor_slot_publish(slot, position);
 }
 
 SEC("uprobe")
 int on_jvm_probe(struct pt_regs *regs)
 {
-	uint64_t cookie = bpf_get_attach_cookie(regs), task = bpf_get_current_pid_tgid(), position;
+	uint64_t cookie = bpf_get_attach_cookie(regs), task = bpf_get_current_pid_tgid();
 	uint32_t kind = COOKIE_KIND(cookie);
 	struct tailor_event *event;
+	struct emission emission;
 	const char *name = NULL;
 	uint32_t mode = 0;
 
@@ -73,7 +76,7 @@ int on_jvm_probe(struct pt_regs *regs)
 		name = (const char *)operand_value(regs, COOKIE_NAME(cookie), sizeof(uint64_t));
 		mode = (uint32_t)operand_value(regs, COOKIE_MODE(cookie), sizeof(uint32_t));
 	}
-	event = emit_begin_with(kind, name ? 1 : 0, &position);
+	event = emit_begin_with(kind, name ? 1 : 0, EMIT_PREEMPTIBLE, &emission);
 	if (!event)
 		return 0;
 	event->time_ns = bpf_ktime_get_ns();
@@ -85,7 +88,7 @@ int on_jvm_probe(struct pt_regs *regs)
 	event->arg[1] = 0;
 	event->arg[2] = 0;
 	if (name) /* first: who sees the event finds its text */
-		emit_name(position + 1, name);
-	emit_end(event, position);
+		emit_name(&emission, name);
+	emit_end(event, &emission);
 	return 0;
 }

@@ -47,16 +47,18 @@ static __always_inline void describe_other(struct tailor_event *event, const str
 	event->arg[2] = *(const uint64_t *)&task->comm[8];
 }
 
-static __always_inline void emit_wakeup(const void *context, struct task_struct *woken, uint32_t tgid)
+static __always_inline void emit_wakeup(const void *context, struct task_struct *woken, uint32_t tgid, uint64_t time_ns)
 {
-	struct task_struct *waker = in_interrupt(context) ? NULL : bpf_get_current_task_btf();
+	struct task_struct *running = bpf_get_current_task_btf(), *waker = in_interrupt(context, running) ? NULL : running;
+	/* The woken task's lock keeps interrupts off. It is not taken for one that has not left this CPU yet. */
+	enum emit_context emitting = woken == running ? EMIT_TRACEPOINT : EMIT_INTERRUPTS_OFF;
 	uint64_t request = waker ? request_of(waker, role_of(waker->tgid)) : 0;
-	uint64_t position;
-	struct tailor_event *event = emit_begin(TAILOR_EVENT_WAKEUP, &position);
+	struct emission emission;
+	struct tailor_event *event = emit_begin(TAILOR_EVENT_WAKEUP, emitting, &emission);
 
 	if (!event)
 		return;
-	event->time_ns = bpf_ktime_get_ns();
+	event->time_ns = emitting == EMIT_INTERRUPTS_OFF ? time_ns : bpf_ktime_get_ns();
 	event->extra = describe_waking(woken);
 	event->request = request;
 	event->pid = tgid;
@@ -68,7 +70,7 @@ static __always_inline void emit_wakeup(const void *context, struct task_struct 
 		event->arg[1] = 0;
 		event->arg[2] = 0;
 	}
-	emit_end(event, position);
+	emit_end(event, &emission);
 }
 
 /* Runs in the waker's context, unlike sched_wakeup, which may run where the woken task will. */
@@ -76,12 +78,14 @@ SEC("tp_btf/sched_waking")
 int BPF_PROG(on_sched_waking, struct task_struct *woken)
 {
 	uint32_t tgid = woken->tgid, role = role_of(tgid);
+	uint64_t time_ns;
 
 	if (!role)
 		return 0;
-	late_woken(woken, role);
+	time_ns = bpf_ktime_get_ns();
+	late_woken(woken, role, time_ns);
 	stop_woken(tgid, role, fold_state(woken->__state));
-	emit_wakeup(ctx, woken, tgid);
+	emit_wakeup(ctx, woken, tgid, time_ns);
 	return 0;
 }
 
@@ -92,12 +96,12 @@ int BPF_PROG(on_sched_wakeup_new, struct task_struct *woken)
 	uint32_t tgid = woken->tgid;
 
 	if (role_of(tgid))
-		emit_wakeup(ctx, woken, tgid);
+		emit_wakeup(ctx, woken, tgid, bpf_ktime_get_ns());
 	return 0;
 }
 
 /* In which state a task of a traced process, the current one, loses its CPU, and what it was in the kernel for. */
-static __always_inline uint32_t describe_leaving(const struct task_struct *prev, bool preempt, unsigned int prev_state)
+static __always_inline uint32_t describe_leaving(struct task_struct *prev, bool preempt, unsigned int prev_state)
 {
 	uint32_t state = preempt ? TAILOR_TASK_RUNNABLE : fold_state(switched_out_state(prev, prev_state));
 
@@ -122,8 +126,9 @@ static __always_inline void describe_before(struct tailor_event *event, const st
 static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t time_ns, struct task_struct *task,
 					uint32_t tgid, uint32_t role, const struct task_struct *other, uint32_t extra)
 {
-	uint64_t request = request_of(task, role), position;
-	struct tailor_event *event = emit_begin(kind, &position);
+	uint64_t request = request_of(task, role);
+	struct emission emission;
+	struct tailor_event *event = emit_begin(kind, EMIT_INTERRUPTS_OFF, &emission);
 
 	if (!event)
 		return;
@@ -136,7 +141,7 @@ static __always_inline void emit_switch(enum tailor_event_kind kind, uint64_t ti
 		describe_before(event, other);
 	else
 		describe_other(event, other);
-	emit_end(event, position);
+	emit_end(event, &emission);
 }
 
 SEC("tp_btf/sched_switch")
@@ -152,7 +157,7 @@ int BPF_PROG(on_sched_switch, bool preempt, struct task_struct *prev, struct tas
 	time_ns = bpf_ktime_get_ns();
 	if (out) {
 		extra = describe_leaving(prev, preempt, prev_state);
-		faults_switched_out(prev, prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
+		faults_switched_out(prev, prev_tgid, out, extra, time_ns);
 		late_switched_out(prev, out, TAILOR_SWITCH_STATE(extra), time_ns);
 		stop_switched_out(prev_tgid, out, TAILOR_SWITCH_STATE(extra), time_ns);
 		emit_switch(TAILOR_EVENT_SWITCH_OUT, time_ns, prev, prev_tgid, out, next, extra);

@@ -2,7 +2,7 @@
 /*
  * Which request a thread serves, when it wrote the response, and when those bytes left. Everything here is about
  * connections whose tag (include/tailor/tag.h) names a request, and about a server's others at the same port: any other connection
- * costs three array look-ups.
+ * costs one array look-up, always the same.
  */
 #include "emit.bpf.h"
 
@@ -70,10 +70,14 @@ static __always_inline bool has_addresses(const struct sock *sk, const struct ta
 static __always_inline uint64_t tagged_request(const struct sock *sk, enum end end)
 {
 	uint16_t server_port = end == END_SERVER ? local_port(sk) : remote_port(sk);
-	uint32_t index = end == END_SERVER ? remote_port(sk) : local_port(sk);
-	volatile const struct tailor_tag *tag = bpf_map_lookup_elem(&tags, &index);
+	uint32_t index = end == END_SERVER ? remote_port(sk) : local_port(sk), zero = 0;
+	const struct tailor_tag *first = bpf_map_lookup_elem(&tags, &zero);
+	volatile const struct tailor_tag *tag;
 	uint64_t request;
 
+	if (!first || !tailor_tag_may_serve(first, server_port))
+		return 0;
+	tag = bpf_map_lookup_elem(&tags, &index);
 	if (!tag)
 		return 0;
 	request = tag->request;
@@ -93,11 +97,12 @@ static __always_inline uint64_t tagged_request_either_end(const struct sock *sk)
 	return request ? request : tagged_request(sk, END_PROXY);
 }
 
-static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct sock *sk, uint64_t request,
-                                       uint32_t sequence, uint32_t bytes, uint64_t unsent)
+/* task: as of bpf_get_current_pid_tgid(). */
+static __always_inline void emit_bytes(enum tailor_event_kind kind, uint64_t task, const struct sock *sk, uint64_t request,
+                                       uint32_t sequence, uint32_t bytes, uint64_t unsent, enum emit_context context)
 {
-	uint64_t task = bpf_get_current_pid_tgid(), position;
-	struct tailor_event *event = emit_begin(kind, &position);
+	struct emission emission;
+	struct tailor_event *event = emit_begin(kind, context, &emission);
 
 	if (!event)
 		return;
@@ -109,7 +114,7 @@ static __always_inline void emit_bytes(enum tailor_event_kind kind, const struct
 	event->arg[0] = sequence;
 	event->arg[1] = bytes;
 	event->arg[2] = unsent;
-	emit_end(event, position);
+	emit_end(event, &emission);
 }
 
 /* Binds the running thread to what it has just received on a server's connection; request 0 unbinds it. */
@@ -128,26 +133,27 @@ static __always_inline void bind_thread(uint64_t request, uint16_t server_port)
 	binding->server_port = server_port;
 }
 
-static __always_inline void received(struct sock *sk, int bytes, int flags)
+static __always_inline void received(struct sock *sk, int bytes, int flags, enum emit_context context)
 {
-	uint32_t role = current_role();
+	uint64_t task = bpf_get_current_pid_tgid();
+	uint32_t role = role_of(TAILOR_TASK_PID(task));
 	struct tcp_sock *tcp;
 	uint64_t request;
 
 	if (role == ROLE_PROXY)
-		late_is_over();
+		late_is_over(TAILOR_TASK_TID(task));
 	if (role != ROLE_SERVER || bytes <= 0 || (flags & (MSG_PEEK | MSG_OOB | MSG_ERRQUEUE)))
 		return;
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (!tcp)
 		return;
-	faults_tell();
+	faults_tell(task, context);
 	request = tagged_request(sk, END_SERVER);
 	bind_thread(request, local_port(sk));
-	if (request)
+	if (request && !serves[local_port(sk)])
 		serves[local_port(sk)] = 1;
 	if (serves[local_port(sk)])
-		emit_bytes(TAILOR_EVENT_RECEIVE, sk, request, tcp->copied_seq - (uint32_t)bytes, bytes, 0);
+		emit_bytes(TAILOR_EVENT_RECEIVE, task, sk, request, tcp->copied_seq - (uint32_t)bytes, bytes, 0, context);
 }
 
 static __always_inline bool is_after(uint32_t sequence, uint32_t other)
@@ -198,35 +204,36 @@ static __always_inline uint64_t unsent_of(const struct sock *sk, struct tcp_sock
 	return unsent ? TAILOR_UNSENT(why, unsent) : 0;
 }
 
-static __always_inline void written(struct sock *sk, int bytes)
+static __always_inline void written(struct sock *sk, int bytes, enum emit_context context)
 {
+	uint64_t task = bpf_get_current_pid_tgid(), request;
 	struct tcp_sock *tcp;
-	uint64_t request;
 
 	/* The proxy says itself when it sends, and net_dev_queue says when the bytes left. */
-	if (bytes <= 0 || current_role() != ROLE_SERVER)
+	if (bytes <= 0 || role_of(TAILOR_TASK_PID(task)) != ROLE_SERVER)
 		return;
 	request = tagged_request(sk, END_SERVER);
 	if (!request && !serves[local_port(sk)])
 		return;
-	faults_tell();
+	faults_tell(task, context);
 	tcp = bpf_skc_to_tcp_sock(sk);
 	if (tcp)
-		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, sk, request, tcp->write_seq - (uint32_t)bytes, bytes, unsent_of(sk, tcp));
+		emit_bytes(TAILOR_EVENT_SYSCALL_WRITE, task, sk, request, tcp->write_seq - (uint32_t)bytes, bytes, unsent_of(sk, tcp),
+			   context);
 }
 
 /* These two (since 6.3) see every way to receive and send, io_uring and sendfile too, and cost other calls nothing. */
 SEC("tp_btf/sock_recv_length")
 int BPF_PROG(on_sock_recv_length, struct sock *sk, int bytes, int flags)
 {
-	received(sk, bytes, flags);
+	received(sk, bytes, flags, EMIT_TRACEPOINT);
 	return 0;
 }
 
 SEC("tp_btf/sock_send_length")
 int BPF_PROG(on_sock_send_length, struct sock *sk, int bytes)
 {
-	written(sk, bytes);
+	written(sk, bytes, EMIT_TRACEPOINT);
 	return 0;
 }
 
@@ -235,14 +242,14 @@ SEC("fexit/tcp_recvmsg")
 int BPF_PROG(on_tcp_recvmsg, struct sock *sk, void *message, unsigned long size, int flags, int *address_length,
              int bytes)
 {
-	received(sk, bytes, flags);
+	received(sk, bytes, flags, EMIT_PREEMPTIBLE);
 	return 0;
 }
 
 SEC("fexit/tcp_sendmsg")
 int BPF_PROG(on_tcp_sendmsg, struct sock *sk, void *message, unsigned long size, int bytes)
 {
-	written(sk, bytes);
+	written(sk, bytes, EMIT_PREEMPTIBLE);
 	return 0;
 }
 
@@ -272,7 +279,8 @@ int BPF_PROG(on_net_dev_queue, struct sk_buff *skb)
 	headers_length = (uint32_t)(transport - skb->data) + (header.offset >> 4) * 4;
 	if (skb->len <= headers_length) /* a pure acknowledgement */
 		return 0;
-	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, sk, request, bpf_ntohl(header.sequence), skb->len - headers_length, 0);
+	emit_bytes(TAILOR_EVENT_TCP_TRANSMIT, bpf_get_current_pid_tgid(), sk, request, bpf_ntohl(header.sequence),
+	           skb->len - headers_length, 0, EMIT_TRACEPOINT);
 	return 0;
 }
 
@@ -291,6 +299,7 @@ int BPF_PROG(on_tcp_retransmit_skb, const struct sock *sk, const struct sk_buff 
 		return 0;
 	sequence = BPF_CORE_READ(segment, seq);
 	end = BPF_CORE_READ(segment, end_seq);
-	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, sk, request, sequence, end - sequence, 0);
+	emit_bytes(TAILOR_EVENT_TCP_RETRANSMIT, bpf_get_current_pid_tgid(), sk, request, sequence, end - sequence, 0,
+	           EMIT_TRACEPOINT);
 	return 0;
 }

@@ -15,6 +15,8 @@ struct tailor_tag *tag_claim(struct tailor_tag *tags, const struct tailor_addres
 
 	if (port == 0 || server_port == 0)
 		return NULL;
+	if (!tailor_tag_may_serve(tags, server_port))
+		tailor_tag_serves(tags, server_port);
 	if (!__atomic_compare_exchange_n(&tag->server_port, &free_entry, server_port, 0, __ATOMIC_ACQ_REL,
 	                                 __ATOMIC_RELAXED))
 		return NULL;

@@ -15,7 +15,8 @@
  * value; if another producer is still inside the slot (it was stopped there while the others went
  * once around), the event is dropped, which a reader sees as a lost position. Without the claim, the
  * late producer would write into a slot that somebody else already published, and a reader
- * could accept a mix of both.
+ * could accept a mix of both. A producer that knows that nobody can be inside a slot stores its number without asking: the only one of its
+ * channel (below), and those of the kernel (bpf/emit.bpf.h).
  */
 #ifndef TAILOR_CHANNEL_H
 #define TAILOR_CHANNEL_H
@@ -25,7 +26,8 @@
 /* The counter on a cache line of its own, zero at first. Slots start zeroed. */
 struct tailor_channel_head {
 	uint64_t reserved_count; /* positions reserved so far */
-	uint64_t padding[7];
+	uint64_t writing;        /* the kernel's channels: how many producers may be inside a slot; see bpf/emit.bpf.h */
+	uint64_t padding[6];
 };
 _Static_assert(sizeof(struct tailor_channel_head) == 64, "the counter shares its line with nothing");
 

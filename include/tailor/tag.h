@@ -29,6 +29,24 @@ _Static_assert(sizeof(struct tailor_tag) == 32, "tag entries do not straddle cac
 #define TAILOR_TAGS 65536
 
 /*
+ * The servers' ports that any entry has had, as a set by the port modulo its size: for who asks whether a connection can have a tag at all. It
+ * is kept in the entry of port 0, which no connection has.
+ */
+#define TAILOR_TAG_PORTS 128
+static inline __attribute__((always_inline)) uint32_t tailor_tag_may_serve(const struct tailor_tag *first, uint16_t port)
+{
+	return *(const volatile uint8_t *)&first->address[port % TAILOR_TAG_PORTS / 8] >> port % 8 & 1;
+}
+
+#ifndef __bpf__
+/* Adds a port to the set of the table: before an entry names it. Any thread. */
+static inline void tailor_tag_serves(struct tailor_tag *tags, uint16_t port)
+{
+	__atomic_fetch_or(&tags[0].address[port % TAILOR_TAG_PORTS / 8], (uint8_t)(1 << port % 8), __ATOMIC_RELEASE);
+}
+#endif
+
+/*
  * An address, in the form of tailor_tag.address and as its four words in memory, as one word. Two IPv4 addresses never
  * fold to the same one.
  */

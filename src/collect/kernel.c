@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/utsname.h>
 #include <tailor/timeline.h>
 #include <unistd.h>
 
@@ -79,6 +80,13 @@ static int in_initial_pid_namespace(void)
 	struct stat status;
 
 	return stat("/proc/self/ns/pid", &status) != 0 || status.st_ino == 0xEFFFFFFCu;
+}
+
+static int are_tracepoints_preemptible(void)
+{
+	struct utsname names;
+
+	return uname(&names) != 0 || tailor_probe_preemptible(names.release, names.version);
 }
 
 static void set_autoload(struct tailor_kernel *kernel, const struct tailor_probe_plan *plan, int load)
@@ -275,6 +283,7 @@ static int load_programs(struct tailor_kernel *kernel, const struct btf *kernel_
 	if (result != 0)
 		return result;
 	kernel->bpf->rodata->slots_shift = (uint32_t)__builtin_ctzll(slots_per_cpu);
+	kernel->bpf->rodata->tracepoints_preemptible = are_tracepoints_preemptible();
 	kernel->bpf->rodata->retransmit_has_error = tailor_probe_arguments("tcp_retransmit_skb", kernel_types) > 2;
 	for (size_t i = 0; i < kernel->probe_count; i++) {
 		if (kernel->chosen[i] && strcmp(kernel->chosen[i]->name, "handle_mm_fault") == 0)

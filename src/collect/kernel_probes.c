@@ -242,6 +242,15 @@ int tailor_probe_uprobes_at_once(const struct btf *kernel_types)
 	return 0;
 }
 
+#define PREEMPTIBLE_SINCE 7 /* Linux 7.0 */
+
+int tailor_probe_preemptible(const char *release, const char *version)
+{
+	unsigned int major;
+
+	return sscanf(release, "%u.", &major) != 1 || major >= PREEMPTIBLE_SINCE || strstr(version, "PREEMPT_RT") != NULL;
+}
+
 static int ask_uprobe(const struct tailor_probe_plan *plan, const struct btf *kernel_types, char *reason, size_t reason_size)
 {
 	cleanup_close int program = -1;

@@ -43,6 +43,13 @@ int tailor_probe_uprobes_at_once(const struct btf *kernel_types);
 /* Number of arguments of a tracepoint as BPF programs see it, or -ENOENT. */
 int tailor_probe_arguments(const char *tracepoint, const struct btf *kernel_types);
 
+/*
+ * Whether a kernel of that name (uname's release and version) may let another task come between the instructions of a tracepoint's program:
+ * since 7.0 (its commits a46023d5616e, f7d327654b88) tracepoints do not turn preemption off any more. 1 where the name does not say: it costs a
+ * little, and harms nothing.
+ */
+int tailor_probe_preemptible(const char *release, const char *version);
+
 /* What to do about an errno of bpf(2): one clause, static. */
 const char *tailor_bpf_remedy(int error);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
+#include <tailor/late.h>
 #include <tailor/timeline.h>
 #include <unistd.h>
 
@@ -176,6 +177,52 @@ static void what_comes_while_the_proxy_is_stopped_is_told_by_its_connection_and_
 	worker_stop(&worker);
 }
 
+/* More than the program asks one by one before it looks at who waits at the socket. */
+#define MANY 6
+
+static int shares_entry(const struct worker *workers, int count)
+{
+	for (int i = 0; i < count; i++) {
+		if (TAILOR_LATE_ENTRY(workers[i].child.pid) == TAILOR_LATE_ENTRY(workers[count].child.pid))
+			return 1;
+	}
+	return 0;
+}
+
+/* Of two workers that share an entry only the last one's lateness is known: on a busy machine their ids are that far apart now and then. */
+static void worker_start_apart(struct worker *workers, int count)
+{
+	worker_start(&workers[count]);
+	while (shares_entry(workers, count)) {
+		worker_stop(&workers[count]);
+		worker_start(&workers[count]);
+	}
+}
+
+static void what_comes_for_one_of_many_workers_is_told(void **state)
+{
+	struct recording recording;
+	struct worker workers[MANY];
+
+	(void)state;
+	for (int i = 0; i < MANY; i++) {
+		worker_start_apart(workers, i);
+		say(&workers[i], 0);
+		usleep(10000);
+	}
+	stop_and_wait(workers[MANY - 1].child.pid);
+	recording_begin(&recording, kernel);
+	for (int i = 0; i < MANY; i++)
+		say(&workers[i], 2);
+	recording_end(&recording);
+	assert_non_null(arrival(&recording, &workers[MANY - 1], 2));
+	assert_int_equal(count_arrivals(&recording), 1);
+	recording_free(&recording);
+	assert_int_equal(kill(workers[MANY - 1].child.pid, SIGCONT), 0);
+	for (int i = 0; i < MANY; i++)
+		worker_stop(&workers[i]);
+}
+
 static void ordinary_traffic_and_that_of_others_is_not_told(void **state)
 {
 	struct recording recording;
@@ -245,6 +292,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_while_the_proxy_is_stopped_is_told_by_its_connection_and_time),
+		cmocka_unit_test(what_comes_for_one_of_many_workers_is_told),
 		cmocka_unit_test(ordinary_traffic_and_that_of_others_is_not_told),
 		cmocka_unit_test(what_comes_while_the_proxy_waits_for_a_cpu_is_told),
 	};

@@ -96,6 +96,7 @@ void connection_open_with(struct connection *connection, struct tailor_kernel *k
 	assert_int_equal(getsockname(connection->fd, (struct sockaddr *)&own.storage, &own.length), 0);
 	connection->port = tailor_address_port(&own);
 	connection->tag = &tailor_kernel_tags(kernel)[connection->port];
+	tailor_tag_serves(tailor_kernel_tags(kernel), connection->server_port);
 	fill_tag(connection->tag, &own, &address);
 	assert_int_equal(tailor_kernel_trace(kernel, connection->server.pid, TAILOR_TRACED_SERVER), 0);
 	child_ask(&connection->server, DO_NAP); /* it has accepted */
