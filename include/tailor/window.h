@@ -71,6 +71,20 @@ struct tailor_window_point {
 	uint8_t receives;
 };
 
+static inline int tailor_is_point(const struct tailor_event *event)
+{
+	return event->kind == TAILOR_EVENT_RECEIVE || event->kind == TAILOR_EVENT_SYSCALL_WRITE;
+}
+
+static inline struct tailor_window_point tailor_point_of(const struct tailor_event *event)
+{
+	return (struct tailor_window_point){.time_ns = event->time_ns,
+	                                    .request = event->request,
+	                                    .pid = event->pid,
+	                                    .ports = event->extra,
+	                                    .receives = event->kind == TAILOR_EVENT_RECEIVE};
+}
+
 struct tailor_window_server {
 	char name[TAILOR_SERVER_NAME_BYTES];
 	uint32_t pid;  /* 0 unknown */

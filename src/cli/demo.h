@@ -47,6 +47,7 @@ struct demo_server {
 struct demo_run {
 	int failover;
 	char timelines[PATH_MAX];
+	char measured_from[40]; /* since when it was measured, RFC 3339 */
 	double p50_ms, p99_ms, p999_ms, max_ms; /* client's response times, from when a request was due */
 	uint64_t requests;
 	uint64_t bad;         /* requests without a good answer */

@@ -14,11 +14,11 @@
 #define DUMP_MS 20000
 #define SLOWEST "3"
 
-/* Runs `tailor dump` into a file of the demo's directory, whose path it returns. */
-static int dump(struct demo *demo, const char *timelines, const char *format, char ret_path[PATH_MAX])
+/* Runs `tailor dump` of what was measured into a file of the demo's directory, whose path it returns. */
+static int dump(struct demo *demo, const struct demo_run *run, const char *format, char ret_path[PATH_MAX])
 {
-	char *argv[] = {"/proc/self/exe", "dump",     (char *)timelines, "--slowest",
-	                SLOWEST,          "--format", (char *)format,    NULL};
+	char *argv[] = {"/proc/self/exe", "dump", (char *)run->timelines, "--since", (char *)run->measured_from,
+	                "--slowest", SLOWEST, "--format", (char *)format, NULL};
 	uint64_t deadline_ns = tailor_clock_ns() + DUMP_MS * TAILOR_NS_PER_MS;
 	struct demo_process process = {0};
 	char log[PATH_MAX];
@@ -40,7 +40,7 @@ static int dump(struct demo *demo, const char *timelines, const char *format, ch
 		if (r == 0 && tailor_clock_ns() < deadline_ns)
 			continue;
 		demo_process_stop(&process, 1000);
-		return r < 0 ? r : demo_fail("tailor dump %s does not end", timelines);
+		return r < 0 ? r : demo_fail("tailor dump %s does not end", run->timelines);
 	}
 	return WIFEXITED(process.status) && WEXITSTATUS(process.status) == 0 ? 0 : demo_fail_ended(&process);
 }
@@ -118,7 +118,7 @@ static int print_text(struct demo *demo, const struct demo_run runs[2])
 	print_shorter("99th percentile", runs[0].p99_ms, runs[1].p99_ms);
 	printf("\nThe slowest requests of the first run, and where their time went:\n\n");
 	fflush(stdout);
-	r = dump(demo, runs[0].timelines, "text", path);
+	r = dump(demo, &runs[0], "text", path);
 	r = r ?: print_file(path);
 	if (r < 0)
 		return r;
@@ -131,7 +131,7 @@ static int print_text(struct demo *demo, const struct demo_run runs[2])
 
 static json_t *run_json(const struct demo_run *run)
 {
-	return json_pack("{s:b, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:o, s:I, s:I}", "failover", run->failover, "p50_ms",
+	return json_pack("{s:b, s:s, s:f, s:f, s:f, s:f, s:I, s:I, s:I, s:f, s:o, s:I, s:I}", "failover", run->failover, "measured_from", run->measured_from, "p50_ms",
 	                 run->p50_ms, "p99_ms", run->p99_ms, "p999_ms", run->p999_ms, "max_ms", run->max_ms, "requests",
 	                 (json_int_t)run->requests, "bad", (json_int_t)run->bad, "collections",
 	                 (json_int_t)run->collections, "longest_collection_ms", run->longest_collection_ms,
@@ -143,7 +143,7 @@ static int print_json(struct demo *demo, const struct demo_run runs[2])
 {
 	char path[PATH_MAX];
 	json_t *slowest, *object;
-	int r = dump(demo, runs[0].timelines, "json", path);
+	int r = dump(demo, &runs[0], "json", path);
 
 	if (r < 0)
 		return r;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -291,6 +292,21 @@ static int read_result(const struct demo *demo, const char *path, struct demo_ru
 	return 0;
 }
 
+/* As `tailor dump --since` takes it: what was slow while everything warmed up is none of the run's. */
+static void write_moment(uint64_t clock_ns, char *text, size_t size)
+{
+	uint64_t now_ns = tailor_clock_ns(), wall_ns = 0;
+	struct timespec wall;
+	struct tm parts;
+	char seconds[32];
+
+	clock_gettime(CLOCK_REALTIME, &wall);
+	wall_ns = (uint64_t)wall.tv_sec * TAILOR_NS_PER_S + (uint64_t)wall.tv_nsec - (now_ns - clock_ns);
+	wall.tv_sec = (time_t)(wall_ns / TAILOR_NS_PER_S);
+	strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", gmtime_r(&wall.tv_sec, &parts));
+	snprintf(text, size, "%s.%03uZ", seconds, (unsigned int)(wall_ns % TAILOR_NS_PER_S / TAILOR_NS_PER_MS));
+}
+
 static int run_in(struct demo *demo, const char *directory, struct watch *watch, struct demo_run *run)
 {
 	char result[PATH_MAX];
@@ -303,6 +319,7 @@ static int run_in(struct demo *demo, const char *directory, struct watch *watch,
 	r = r ?: count_collections(demo, watch, watch->measured_from_ns, watch->measured_to_ns, run);
 	if (r < 0)
 		return r;
+	write_moment(watch->measured_from_ns, run->measured_from, sizeof(run->measured_from));
 	run->failed_over = watch->failed_over - watch->failed_over_at_begin;
 	return 0;
 }

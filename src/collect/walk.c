@@ -46,12 +46,11 @@ int harvest_reserve(void *memory, size_t *capacity, size_t needed, size_t size)
 
 int harvest_add_point(struct tailor_harvest *harvest, const struct tailor_event *event)
 {
-	if (event->kind != TAILOR_EVENT_RECEIVE && event->kind != TAILOR_EVENT_SYSCALL_WRITE)
+	if (!tailor_is_point(event))
 		return 0;
 	if (harvest_reserve(&harvest->earlier, &harvest->earlier_capacity, harvest->earlier_count + 1, sizeof(*harvest->earlier)))
 		return -ENOMEM;
-	harvest->earlier[harvest->earlier_count++] = (struct tailor_window_point){.time_ns = event->time_ns,
-		.request = event->request, .pid = event->pid, .ports = event->extra, .receives = event->kind == TAILOR_EVENT_RECEIVE};
+	harvest->earlier[harvest->earlier_count++] = tailor_point_of(event);
 	return 0;
 }
 

@@ -10,12 +10,10 @@
 /* CPU time that a thread may need after it wrote a response until it has done with that request: 230 us were seen, of a JVM that was not warm yet. */
 #define AFTERWARDS_NS 1000000
 
-#define EARLIER UINT32_MAX
-
 /* A receive or write at a server, and its connection. */
 struct point {
 	struct tailor_window_point what;
-	uint32_t event; /* in the window, or EARLIER */
+	uint32_t event; /* in the window, or TRAFFIC_EARLIER */
 };
 
 static int by_connection(const void *a, const void *b)
@@ -29,11 +27,6 @@ static int by_connection(const void *a, const void *b)
 	if (left->what.time_ns != right->what.time_ns)
 		return left->what.time_ns < right->what.time_ns ? -1 : 1;
 	return (left->event > right->event) - (left->event < right->event);
-}
-
-static int is_point(const struct tailor_event *event)
-{
-	return event->kind == TAILOR_EVENT_RECEIVE || event->kind == TAILOR_EVENT_SYSCALL_WRITE;
 }
 
 /* On one connection an exchange ends with the last write before the next one's receive. */
@@ -73,7 +66,7 @@ static uint64_t find_settled(const struct thread_index *index, const struct exch
 	uint32_t position = 0;
 	int on = 1;
 
-	if (exchange->write != EARLIER) {
+	if (exchange->write != TRAFFIC_EARLIER) {
 		thread = thread_index_find(index, index->window->events[exchange->write].event.tid);
 		position = thread ? thread_entries_before(thread, exchange->write) : 0;
 	}
@@ -111,13 +104,12 @@ static size_t gather(const struct tailor_window *window, struct point *points)
 	size_t count = 0;
 
 	for (size_t i = 0; i < window->earlier_count; i++)
-		points[count++] = (struct point){window->earlier[i], EARLIER};
+		points[count++] = (struct point){window->earlier[i], TRAFFIC_EARLIER};
 	for (size_t i = 0; i < window->event_count; i++) {
 		const struct tailor_event *event = &window->events[i].event;
 
-		if (is_point(event))
-			points[count++] = (struct point){{.time_ns = event->time_ns, .request = event->request, .pid = event->pid,
-				.ports = event->extra, .receives = event->kind == TAILOR_EVENT_RECEIVE}, (uint32_t)i};
+		if (tailor_is_point(event))
+			points[count++] = (struct point){tailor_point_of(event), (uint32_t)i};
 	}
 	return count;
 }
@@ -130,7 +122,7 @@ int traffic_build(struct traffic *traffic, const struct thread_index *index)
 
 	*traffic = (struct traffic){.index = index};
 	for (size_t i = 0; i < window->event_count; i++)
-		count += (size_t)is_point(&window->events[i].event);
+		count += (size_t)tailor_is_point(&window->events[i].event);
 	count += window->earlier_count;
 	points = malloc((count + 1) * sizeof(*points));
 	traffic->list = malloc((count + 1) * sizeof(*traffic->list));

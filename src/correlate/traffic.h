@@ -8,12 +8,15 @@
 
 #include "correlate/index.h"
 
+/* Instead of an index in the window: it was before that. */
+#define TRAFFIC_EARLIER UINT32_MAX
+
 struct exchange {
 	uint32_t pid; /* the server's */
 	uint64_t from_ns; /* 0: before what the window has */
 	uint64_t to_ns;   /* UINT64_MAX: it was still there at the window's end */
 	uint64_t settled_ns; /* until then the thread that wrote the response may still have been busy with what comes after; 0: nobody asked yet */
-	uint32_t write;   /* index in the window of the last write, or UINT32_MAX: it was earlier; with to_ns */
+	uint32_t write;   /* index in the window of the last write, or TRAFFIC_EARLIER; with to_ns */
 	uint64_t request; /* 0: it did not come through the proxy */
 };
 
