@@ -24,8 +24,10 @@ signal.signal(signal.SIGQUIT, lambda *_: None)
 library = open(sys.argv[1], "rb")
 mapped = mmap.mmap(library.fileno(), 4096, access=mmap.ACCESS_READ)
 if sys.argv[2] == "listens":
-    listener = socket.socket(socket.AF_UNIX)
-    listener.bind("/tmp/.java_pid%d" % os.getpid())
+    listener, path = socket.socket(socket.AF_UNIX), "/tmp/.java_pid%d" % os.getpid()
+    if os.path.exists(path):  # of a JVM that was killed
+        os.unlink(path)
+    listener.bind(path)
     listener.listen()
 print("ready", flush=True)
 while True:
@@ -186,7 +188,7 @@ class Attach(unittest.TestCase):
             child = subprocess.Popen([sys.executable, "-c", HANGING, library, how], stdout=subprocess.PIPE)
             started.append(child)
             try:
-                child.stdout.readline()
+                self.assertEqual(child.stdout.readline(), b"ready\n")
                 began = time.monotonic()
                 self.refused(attach(child.pid, "--timeout", "500ms"), *words)
                 self.assertTrue(0.4 < time.monotonic() - began < 8)

@@ -127,8 +127,8 @@ class AgentEvents(unittest.TestCase):
         for state, moments in ((1, [start.time_ns for start, _ in run.pairs]), (0, [finish.time_ns for _, finish in run.pairs])):
             woken = {wake.since_ns: wake.time_ns - wake.since_ns for wake in wakes if wake.state == state}
             self.assertLessEqual(set(woken), set(moments) | {0})
-            # While it prints it does not sleep, and then it needs no waking.
-            self.assertGreater(len(woken), len(moments) // 2)
+            # While it prints, or waits for a CPU, it does not sleep, and then it needs no waking.
+            self.assertGreater(len(woken), len(moments) // 5)
             print("state %d: woken after %.0f us (median of %d)" % (state, statistics.median(woken.values()) / 1000, len(woken)))
 
     def test_classes_and_threads_have_their_names_and_durations(self):

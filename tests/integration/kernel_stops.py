@@ -77,11 +77,7 @@ class Stops(unittest.TestCase):
         begins = [e.time_ns for e in events if e.kind == "safepoint-begin"]
         told = [stop for stop in stops if stop.kind == SAFEPOINT]
         self.assertGreater(len(told), 50)
-        # Each is one that the recording has, which takes the time a moment later in the same call; the JVM ends in one.
-        after = [min(begin - stop.since_ns for begin in begins if begin >= stop.since_ns) for stop in told]
-        # In which the thread may lose its CPU to others.
-        late = [ns for ns in after if ns > 1_000_000]
-        self.assertLessEqual(len(late), 1 + len(told) // 50, late)
+        self.check_begins(told, begins)
         # Also those that are over before the worker looks are counted.
         first, last = told[0], told[-1]
         between = [begin for begin in begins if first.since_ns <= begin < last.since_ns]
@@ -94,6 +90,13 @@ class Stops(unittest.TestCase):
         print("JDK %d, %s: %d of %d safepoints seen by the worker, after %.0f us in the median, %.0f us p90" % (
             jdk.version, collector, len(told), len(begins), statistics.median(latencies) / 1000, latencies[len(latencies) * 9 // 10] / 1000), file=sys.stderr)
         self.assertLess(statistics.median(latencies), 10_000_000)
+
+    def check_begins(self, told, begins):
+        """Each is one that the recording has, which takes the time a moment later in the same call; the JVM ends in one."""
+        after = [min(begin - stop.since_ns for begin in begins if begin >= stop.since_ns) for stop in told]
+        # In that moment the thread may lose its CPU to others.
+        late = [ns for ns in after if ns > 1_000_000]
+        self.assertLessEqual(len(late), 1 + len(told) // 50, late)
 
     def check_ends(self, stops, ends):
         """A worker that sees that the JVM runs sees it after the end, and is told of it soon."""
@@ -140,8 +143,7 @@ class Stops(unittest.TestCase):
         begins = {pid: [e.time_ns for e in kernel.of_jvm(pid) if e.kind == "safepoint-begin"] for pid in (java.pid, other.pid)}
         after = [stop for stop in kernel.stops() if stop.kind == SAFEPOINT and stop.since_ns >= told.since_ns]
         self.assertGreater(len(after), 10)
-        for stop in after:
-            self.assertLess(min(begin - stop.since_ns for begin in begins[other.pid] if begin >= stop.since_ns), 1_000_000)
+        self.check_begins(after, begins[other.pid])
 
 
 if __name__ == "__main__":
