@@ -71,7 +71,9 @@ def run_demo(scene, attempt):
     since = datetime.datetime.fromisoformat(off["measured_from"].replace("Z", "+00:00")).timestamp()
     for timeline in slowest:
         timeline.check_whole()
-        check(timeline.data["wall_ns"] >= since * 1e9 - 1e6 and timeline.ms() <= off["max_ms"] + 1, f"since {off['measured_from']}: {timeline}")
+        check(timeline.data["wall_ns"] >= since * 1e9 - 1e6, f"since {off['measured_from']}: {timeline}")
+        # A client on the same machine that is woken by the answer may push the worker out before that notes its end.
+        check(timeline.ms() <= off["max_ms"] + 1 + timeline.time_of("proxy-run-queue"), f"{off['max_ms']} ms at most: {timeline}")
         check(timeline.ms() >= 40 and timeline.dominant == "gc", f"{timeline}")
         details = " ".join(detail for stretch in timeline.stretches("gc") for detail in stretch[2])
         check("Serial" in details, f"no collector is named: {timeline}")

@@ -78,7 +78,8 @@ static void a_thread_that_was_stopped_finds_since_when(void **state)
 		now_ns = tailor_clock_ns();
 		assert_int_equal(late.tid, child.pid);
 		assert_true(late.from_ns >= stopped_ns && late.until_ns > late.from_ns && late.until_ns <= now_ns);
-		assert_true(late.until_ns - late.from_ns >= KEPT_NS * 9 / 10);
+		/* It says that it stops before it leaves its CPU, which may be a while on a machine that is emulated. */
+		assert_true(late.until_ns - late.from_ns >= KEPT_NS / 2);
 	}
 	tailor_kernel_untrace(kernel, child.pid);
 	child_stop(&child);
