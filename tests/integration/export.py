@@ -45,6 +45,8 @@ def read(trace_bytes):
     trace = perfetto.Trace()
     assert trace.ParseFromString(trace_bytes) == len(trace_bytes)
     assert trace.IsInitialized() and not unknown_fields(trace)
+    # Perfetto's own reader takes a list of numbers only in the encoding that its messages declare; these classes here take both.
+    assert trace.ByteSize() == len(trace_bytes), (trace.ByteSize(), len(trace_bytes))
     return trace
 
 
