@@ -230,9 +230,29 @@ static void print_span(FILE *out, const struct tailor_timeline *timeline, const 
 		print_detail(out, detail, indent);
 }
 
-/* Whether the span's time passed at the server. */
-static int is_at_server(const struct tailor_span *span)
+/* The proxy's process, by the spans that only it can have; 0: not known. */
+static uint32_t proxy_of(const struct tailor_timeline *timeline)
 {
+	for (size_t i = 0; i < timeline->span_count; i++) {
+		enum tailor_cause cause = timeline->spans[i].cause;
+
+		if (timeline->spans[i].pid &&
+		    (cause == TAILOR_CAUSE_PROXY || cause == TAILOR_CAUSE_PROXY_RUN_QUEUE || cause == TAILOR_CAUSE_PROXY_STOPPED))
+			return timeline->spans[i].pid;
+	}
+	return 0;
+}
+
+static int is_proxys(const struct tailor_span *span, uint32_t proxy)
+{
+	return span->pid != 0 && span->pid == proxy;
+}
+
+/* Whether the span's time passed at the server. */
+static int is_at_server(const struct tailor_span *span, uint32_t proxy)
+{
+	if (is_proxys(span, proxy))
+		return 0;
 	switch (span->cause) {
 	case TAILOR_CAUSE_PROXY:
 	case TAILOR_CAUSE_PROXY_RUN_QUEUE:
@@ -329,17 +349,18 @@ static void print_server(FILE *out, const struct tailor_timeline *timeline, size
 }
 
 /* Where the part ends that begins with span `i`: at the server or not. What nobody knows in the midst of the server's is in it. */
-static size_t end_of_part(const struct tailor_timeline *timeline, size_t i)
+static size_t end_of_part(const struct tailor_timeline *timeline, size_t i, uint32_t proxy)
 {
-	int there = is_at_server(&timeline->spans[i]);
+	int there = is_at_server(&timeline->spans[i], proxy);
 	size_t end = i + 1;
 
 	for (size_t next = end; next < timeline->span_count; next++) {
 		enum tailor_cause cause = timeline->spans[next].cause;
 
-		if (is_at_server(&timeline->spans[next]) == there)
+		if (is_at_server(&timeline->spans[next], proxy) == there)
 			end = next + 1;
-		else if (!there || (cause != TAILOR_CAUSE_UNEXPLAINED && cause != TAILOR_CAUSE_MACHINE_STOPPED))
+		else if (!there || is_proxys(&timeline->spans[next], proxy) ||
+		         (cause != TAILOR_CAUSE_UNEXPLAINED && cause != TAILOR_CAUSE_MACHINE_STOPPED))
 			break;
 	}
 	return end;
@@ -347,6 +368,7 @@ static size_t end_of_part(const struct tailor_timeline *timeline, size_t i)
 
 void tailor_report_text(FILE *out, const struct tailor_timeline *timeline)
 {
+	uint32_t proxy = proxy_of(timeline);
 	char buffer[32];
 
 	print_head(out, timeline);
@@ -355,9 +377,9 @@ void tailor_report_text(FILE *out, const struct tailor_timeline *timeline)
 	print_completeness(out, timeline);
 	fputs("\n     offset   duration   share\n", out);
 	for (size_t i = 0, next; i < timeline->span_count; i = next) {
-		next = end_of_part(timeline, i);
+		next = end_of_part(timeline, i, proxy);
 		/* A part with one line needs none above it. */
-		if (is_at_server(&timeline->spans[i]) && end_of_fold(timeline, i, next) < next)
+		if (is_at_server(&timeline->spans[i], proxy) && end_of_fold(timeline, i, next) < next)
 			print_server(out, timeline, i, next);
 		else
 			print_spans(out, timeline, i, next, 0);

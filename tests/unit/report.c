@@ -174,6 +174,33 @@ static void what_passed_before_a_move_was_at_the_server_that_was_left(void **sta
 	free(text);
 }
 
+/* The proxy's worker is a thread, too: what is not known of it, or that it waited for a disk, was at no server. */
+static void what_the_proxy_waited_for_was_not_at_the_server(void **state)
+{
+	static const enum tailor_cause causes[] = {TAILOR_CAUSE_BLOCKED_IO, TAILOR_CAUSE_UNEXPLAINED, TAILOR_CAUSE_MACHINE_STOPPED};
+	struct tailor_timeline timeline = example();
+
+	(void)state;
+	for (size_t i = 0; i < 7; i++)
+		spans[i] = (struct tailor_span){.start_ns = 1000000 + 5000000 * i, .end_ns = 6000000 + 5000000 * i, .pid = 9, .tid = 9};
+	spans[6].end_ns = timeline.request.end_ns;
+	spans[0].cause = TAILOR_CAUSE_PROXY;
+	spans[3].cause = spans[4].cause = TAILOR_CAUSE_ON_CPU;
+	spans[3].pid = spans[4].pid = spans[3].tid = 70;
+	spans[4].tid = 71;
+	spans[6].cause = TAILOR_CAUSE_PROXY;
+	for (size_t i = 0; i < 3; i++) {
+		char *text;
+
+		spans[1].cause = spans[2].cause = spans[5].cause = causes[i];
+		spans[2].tid = 10; /* two lines, which the server would be named above */
+		text = text_of(&timeline);
+		if (!strstr(text, "15.0 ms    10.0 ms   22.7%") || !strstr(text, "at server b:\n"))
+			fail_msg("%s", text);
+		free(text);
+	}
+}
+
 static void without_loss_there_is_no_word_of_parts(void **state)
 {
 	struct tailor_timeline timeline = example();
@@ -264,6 +291,7 @@ int main(void)
 	        cmocka_unit_test(the_text_says_what_a_person_must_know),
 	        cmocka_unit_test(the_servers_part_stands_indented_and_a_long_run_of_small_spans_is_folded),
 	        cmocka_unit_test(what_passed_before_a_move_was_at_the_server_that_was_left),
+	        cmocka_unit_test(what_the_proxy_waited_for_was_not_at_the_server),
 	        cmocka_unit_test(without_loss_there_is_no_word_of_parts),
 	        cmocka_unit_test(a_timeline_that_contradicts_itself_is_printed_without_harm),
 	        cmocka_unit_test(json_is_valid_also_for_hostile_texts_and_has_all_spans),
