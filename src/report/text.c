@@ -48,7 +48,7 @@ static void print_time(FILE *out, uint64_t wall_ns)
 	fprintf(out, "%s.%06u UTC", text, (unsigned int)(wall_ns % UINT64_C(1000000000) / 1000));
 }
 
-/* "failed over from a (gc)"; the name of the server that was left is with its span. */
+/* "failed over from a (gc)"; the name of the server that was left is with its span: of several, the last, as the reason is. */
 static void print_failover(FILE *out, const struct tailor_timeline *timeline)
 {
 	char name[4 * TAILOR_SERVER_NAME_BYTES];
@@ -56,7 +56,7 @@ static void print_failover(FILE *out, const struct tailor_timeline *timeline)
 	if (timeline->request.failover == TAILOR_FAILOVER_NONE)
 		return;
 	fputs("  moved       failed over", out);
-	for (size_t i = 0; i < timeline->span_count; i++) {
+	for (size_t i = timeline->span_count; i-- > 0;) {
 		if (timeline->spans[i].cause != TAILOR_CAUSE_FAILOVER_WAIT || !timeline->spans[i].thread[0])
 			continue;
 		tailor_report_printable(name, sizeof(name), timeline->spans[i].thread, TAILOR_SERVER_NAME_BYTES);

@@ -174,6 +174,21 @@ static void what_passed_before_a_move_was_at_the_server_that_was_left(void **sta
 	free(text);
 }
 
+/* The reason is that of the attempt that answered: of the last move, where there were two. */
+static void of_two_moves_the_one_that_the_reason_is_of_is_told(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char *text;
+
+	(void)state;
+	spans[5].cause = TAILOR_CAUSE_FAILOVER_WAIT;
+	strcpy(spans[5].thread, "c");
+	text = text_of(&timeline);
+	if (!strstr(text, "failed over from c (gc)\n"))
+		fail_msg("%s", text);
+	free(text);
+}
+
 /* The proxy's worker is a thread, too: what is not known of it, or that it waited for a disk, was at no server. */
 static void what_the_proxy_waited_for_was_not_at_the_server(void **state)
 {
@@ -291,6 +306,7 @@ int main(void)
 	        cmocka_unit_test(the_text_says_what_a_person_must_know),
 	        cmocka_unit_test(the_servers_part_stands_indented_and_a_long_run_of_small_spans_is_folded),
 	        cmocka_unit_test(what_passed_before_a_move_was_at_the_server_that_was_left),
+	        cmocka_unit_test(of_two_moves_the_one_that_the_reason_is_of_is_told),
 	        cmocka_unit_test(what_the_proxy_waited_for_was_not_at_the_server),
 	        cmocka_unit_test(without_loss_there_is_no_word_of_parts),
 	        cmocka_unit_test(a_timeline_that_contradicts_itself_is_printed_without_harm),
