@@ -180,6 +180,14 @@ with tempfile.TemporaryDirectory() as base:
     assert "garbage collection" in text and "2 timelines cut out by options" in text and "3 more" in error, text
     assert all(len(line) <= 100 for line in text.splitlines())
 
+    # Those that were only counted before --since are none of the chosen time's.
+    times = os.path.join(base, "times")
+    write(times, [timeline(0xA, [(GC, 5_000_000)], START, omitted=5000), timeline(0xB, [(GC, 5_000_000)], START + 3600 * 10**9, omitted=2)])
+    later = ["--since", "2026-01-31T12:30:00Z", times]
+    out, error = dump("--by-cause", "--json", *later)
+    assert (json.loads(out)["slow_requests"], json.loads(out)["omitted"]) == (1, 2) and "2 more requests" in error, (out, error)
+    assert json.loads(dump("--by-cause", "--json", times)[0])["omitted"] == 5002
+
     # Of the 30 ms in the queue, 22.001 ms lie in the collection of the request ahead (2.001..42.001 ms, waiting from 20 ms on).
     what_if = json.loads(dump(store, "--what-if", "no-gc", "--json")[0])
     assert what_if["estimate"] is True and what_if["own_ns"] == 40_000_000 and what_if["behind_ns"] == 22_001_000, what_if
