@@ -120,6 +120,7 @@ struct tailor_what_if_result {
 	uint64_t behind_ns;      /* time in the server's queue while the request ahead was held up by the cause */
 	uint64_t fastest_ns;     /* the fastest slow request */
 	uint64_t faster;         /* that would have been faster than that */
+	uint64_t left_out;       /* slow requests beyond the slowest, and what the caller has left out */
 	uint64_t measured_ns[4]; /* p50, p90, p99, max */
 	uint64_t estimated_ns[4];
 };

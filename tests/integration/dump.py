@@ -196,6 +196,8 @@ with tempfile.TemporaryDirectory() as base:
     assert (what_if["affected"], what_if["faster_than_that"], what_if["fastest_slow_ns"]) == (2, 1, 6_000_000)
     # The one ahead counts also where the options leave it out.
     assert json.loads(dump(store, "--what-if", "gc", "--json", "--cause", "server-queue")[0])["behind_ns"] == 22_001_000
+    cut = json.loads(dump(store, "--what-if", "no-gc", "--json", "--slowest", "1")[0])
+    assert (cut["slow_requests"], cut["left_out"], cut["own_ns"]) == (1, 2, 40_000_000), cut
     text = dump(store, "--what-if", "no-gc")[0]
     assert all(line.startswith("estimate:") and len(line) <= 100 for line in text.splitlines()), text
     assert "Why it is one" in text
