@@ -101,8 +101,9 @@ static void print_text(FILE *out, const struct tailor_difference *differences, i
 	        "\n\"less\" and \"more\": zero is outside the interval (bootstrap over stretches of time, %d resamples).\n"
 	        "=: no difference is shown. One row in twenty would be told to differ where none does. Too few: fewer\n"
 	        "than ten requests beyond the quantile, or ten seconds, or five with requests. Time counts from the\n"
-	        "first timeline to the last. A store holds slow requests and one in N others: quantiles of all\n"
-	        "requests cannot be had from it, but from an access log (access_log.path), which this does not read.\n",
+	        "first timeline to the last. What is slow is told by slow.threshold: compare stores that had the same\n"
+	        "one. A store holds slow requests and one in N others: quantiles of all requests cannot be had from\n"
+	        "it, but from an access log (access_log.path), which this does not read.\n",
 	        TAILOR_COMPARE_RESAMPLES);
 }
 

@@ -62,7 +62,7 @@ int tailor_report_by_cause(FILE *out, const struct tailor_summary *summary, int 
 
 /* What two stores are compared by. */
 enum tailor_measure {
-	TAILOR_MEASURE_RATE,     /* slow requests a second, from the first timeline to the last */
+	TAILOR_MEASURE_RATE,     /* slow requests a second, from the first timeline to the last; NAN for less than ten seconds */
 	TAILOR_MEASURE_SLOW,     /* a quantile of the slow requests' latencies, ns */
 	TAILOR_MEASURE_ORDINARY, /* a quantile of the ordinary requests' latencies, ns */
 	TAILOR_MEASURE_CAUSE,    /* a cause's time for each slow request, ns: the mean */

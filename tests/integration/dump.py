@@ -3,6 +3,7 @@
 """`tailor dump` from the outside: exit codes, one-line errors with a remedy, text and JSON of a store that is read."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -232,7 +233,12 @@ with tempfile.TemporaryDirectory() as base:
     assert found == differences(before, after)  # the seed is fixed
     assert all(entry["verdict"] in ("no difference shown", "too few") for entry in differences(before, before).values())
     assert all(entry["verdict"] == "too few" for entry in differences(before, store).values())
+    # Of one moment nobody can say how often.
+    assert [differences(before, store)["slow-per-second", None][side] for side in "ab"] == [8.0, None]
+    text = dump("--compare", before, store)[0]
+    assert re.search("slow requests a second +8/s +-  +-  ", text) and all(len(line) <= 100 for line in text.splitlines()), text
     text = dump("--compare", before, after)[0]
+    assert "slow.threshold" in text, text
     assert "access log" in text and all(len(line) <= 100 for line in text.splitlines()), text
     for wrong in (["--compare"], ["--compare", before], ["--compare", before, after, "--slowest", "3"],
                   ["--compare", "--by-cause", before, after], ["--what-if", "no-luck"], ["--what-if", "no-gc", "--by-cause"]):
