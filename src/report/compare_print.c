@@ -27,7 +27,13 @@ static const char *const measure_keys[] = {
         [TAILOR_MEASURE_CAUSE] = "cause-time",
 };
 
-/* "12.3 ms", "+12.3 ms", "-"; a rate has no unit. */
+/* Fewer than one in ten seconds, in both: these are told by the hour. */
+static int is_rare(const struct tailor_difference *difference)
+{
+	return !(difference->a >= 0.1) && !(difference->b >= 0.1);
+}
+
+/* "12.3 ms", "+12.3 ms", "2.5/s", "2.5/h", "-". */
 static const char *value(char buffer[32], const struct tailor_difference *difference, double number, int sign)
 {
 	char text[30];
@@ -35,7 +41,7 @@ static const char *value(char buffer[32], const struct tailor_difference *differ
 	if (isnan(number))
 		return "-";
 	if (difference->measure == TAILOR_MEASURE_RATE) {
-		snprintf(buffer, 32, sign ? "%+.3g/s" : "%.3g/s", number);
+		snprintf(buffer, 32, sign ? "%+.3g/%s" : "%.3g/%s", is_rare(difference) ? 3600 * number : number, is_rare(difference) ? "h" : "s");
 		return buffer;
 	}
 	tailor_format_duration(text, sizeof(text), (uint64_t)llround(fabs(number)));
@@ -55,7 +61,7 @@ static const char *verdict(const struct tailor_difference *difference)
 static const char *name_of(char buffer[64], const struct tailor_difference *difference)
 {
 	switch (difference->measure) {
-	case TAILOR_MEASURE_RATE: return "slow requests a second";
+	case TAILOR_MEASURE_RATE: return is_rare(difference) ? "slow requests an hour" : "slow requests a second";
 	case TAILOR_MEASURE_CAUSE: return tailor_cause_name(difference->cause);
 	case TAILOR_MEASURE_SLOW:
 	case TAILOR_MEASURE_ORDINARY: snprintf(buffer, 64, "p%g", 100 * difference->quantile); break;

@@ -233,6 +233,13 @@ with tempfile.TemporaryDirectory() as base:
     assert found == differences(before, after)  # the seed is fixed
     assert all(entry["verdict"] in ("no difference shown", "too few") for entry in differences(before, before).values())
     assert all(entry["verdict"] == "too few" for entry in differences(before, store).values())
+    # A few in a day are told by the hour.
+    rare = os.path.join(base, "rare")
+    often = os.path.join(base, "often")
+    for path, every in (often, 16), (rare, 96):
+        write(path, [timeline(i + 1, [(25, 5_000_000 + i)], START + i * every * 60 * 10**9) for i in range(14 * 96 // every)])
+    rate = [line for line in dump("--compare", often, rare)[0].splitlines() if line.startswith("  slow requests a")]
+    assert len(rate) == 1 and len(rate[0]) <= 97 and re.search("an hour +3[.0-9]*/h +0[.0-9]*/h +-3[.0-9]*/h .* less$", rate[0]), rate
     # Of one moment nobody can say how often.
     assert [differences(before, store)["slow-per-second", None][side] for side in "ab"] == [8.0, None]
     text = dump("--compare", before, store)[0]
