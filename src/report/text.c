@@ -185,13 +185,15 @@ static void print_detail(FILE *out, const char *printable, unsigned int indent)
 	while (*rest) {
 		size_t bytes = 0, columns = 0, space = 0;
 
-		while (rest[bytes] && columns < STORY_COLUMNS - 2 - indent) {
+		while (rest[bytes]) {
+			size_t takes, length = tailor_report_character(rest + bytes, &takes);
+
+			if (columns + takes > STORY_COLUMNS - 2 - indent)
+				break;
 			if (rest[bytes] == ' ')
 				space = bytes;
-			do
-				bytes++;
-			while (((unsigned char)rest[bytes] & 0xc0) == 0x80);
-			columns++;
+			bytes += length;
+			columns += takes;
 		}
 		if (rest[bytes] && rest[bytes] != ' ' && space > 0)
 			bytes = space;

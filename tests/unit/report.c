@@ -66,15 +66,11 @@ __attribute__((noinline)) static char *text_of(const struct tailor_timeline *tim
 	return text;
 }
 
-static void the_text_fits_100_columns_and_holds_no_control_characters(void **state)
+/* Each byte of a line that begins a character is a column, but for East Asian ones (three bytes from U+3000 on), which are two. */
+static void assert_fits(const char *text)
 {
-	struct tailor_timeline timeline = example();
-	char *text;
 	size_t columns = 0;
 
-	(void)state;
-	memset(timeline.request.target, 'q', sizeof(timeline.request.target) - 1);
-	text = text_of(&timeline);
 	for (const char *at = text; *at; at++) {
 		unsigned char byte = (unsigned char)*at;
 
@@ -84,9 +80,40 @@ static void the_text_fits_100_columns_and_holds_no_control_characters(void **sta
 		}
 		assert_true(byte >= 0x20 && byte != 0x7f);
 		columns += (byte & 0xc0) != 0x80;
+		columns += byte >= 0xe3 && byte < 0xf0;
 		assert_in_range(columns, 0, TAILOR_REPORT_COLUMNS);
 	}
+}
+
+static void the_text_fits_100_columns_and_holds_no_control_characters(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char *text;
+
+	(void)state;
+	memset(timeline.request.target, 'q', sizeof(timeline.request.target) - 1);
+	text = text_of(&timeline);
+	assert_fits(text);
 	free(text);
+}
+
+static void characters_that_are_two_columns_wide_count_as_two(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char buffer[64], *text;
+
+	(void)state;
+	for (size_t i = 0; i + 3 < sizeof(timeline.request.target); i += 3)
+		memcpy(timeline.request.target + i, "\xe6\xbc\xa2", 3);
+	for (size_t i = 0; i + 3 < sizeof(spans[4].detail); i += 3)
+		memcpy(spans[4].detail + i, "\xe6\xbc\xa2", 3);
+	spans[4].detail[93] = '\0';
+	text = text_of(&timeline);
+	assert_fits(text);
+	free(text);
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "\xe6\xbc\xa2\xe5\xad\x97", 3), 3);
+	assert_string_equal(buffer, "...");
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "\xe6\xbc\xa2\xe5\xad\x97", 4), 4);
 }
 
 static void the_text_says_what_a_person_must_know(void **state)
@@ -290,6 +317,8 @@ static void printable_text_is_cut_at_whole_characters(void **state)
 	assert_string_equal(buffer, "h\xc3\xa9llo...");
 	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "a\xc0\xaf", 20), 9); /* overlong */
 	assert_string_equal(buffer, "a\\xc0\\xaf");
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "a\xd8\x9c", 20), 9); /* Arabic letter mark: turns the direction */
+	assert_string_equal(buffer, "a\\xd8\\x9c");
 	assert_int_equal(tailor_report_printable(buffer, 5, "abcdefgh", 20), 4);
 	assert_string_equal(buffer, "a...");
 	assert_string_equal(tailor_report_utf8(buffer, sizeof(buffer),
@@ -303,6 +332,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(the_text_fits_100_columns_and_holds_no_control_characters),
+	        cmocka_unit_test(characters_that_are_two_columns_wide_count_as_two),
 	        cmocka_unit_test(the_text_says_what_a_person_must_know),
 	        cmocka_unit_test(the_servers_part_stands_indented_and_a_long_run_of_small_spans_is_folded),
 	        cmocka_unit_test(what_passed_before_a_move_was_at_the_server_that_was_left),
