@@ -88,7 +88,8 @@ static void annotate_slice(struct annotations *annotations, const struct slice *
 	annotate_text(annotations, "server", timeline->request.server);
 	annotate_text(annotations, "dominant", tailor_cause_key(timeline->dominant));
 	annotate_number(annotations, "dominant_ns", timeline->dominant_ns);
-	annotate_number(annotations, "server_ns", timeline->server_ns);
+	if (timeline->server_ns)
+		annotate_number(annotations, "server_ns", timeline->server_ns);
 	annotate_text(annotations, "join", tailor_join_name(timeline->join));
 	annotate_text(annotations, "kept", timeline->kept == TAILOR_KEPT_BASELINE ? "baseline" : "slow");
 	annotate_number(annotations, "losses", timeline->loss_count);

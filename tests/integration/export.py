@@ -106,6 +106,7 @@ def compare(trace, dumped):
         whole = [piece for piece in pieces if "cause" not in piece["args"]]
         spans = sorted((piece for piece in pieces if "cause" in piece["args"]), key=lambda piece: (piece["from"], piece["to"]))
         assert len(whole) == 1 and trace.named(whole[0]["track"]) == "client"
+        assert whole[0]["args"].get("server_ns") == entry["server_ns"], whole[0]  # none where it is not known
         assert whole[0]["from"] == entry["begin_ns"] and whole[0]["to"] - whole[0]["from"] == entry["client_ns"]
         assert [(s["args"]["cause"], s["from"] - entry["begin_ns"], s["to"] - s["from"], s["args"].get("detail", "")) for s in spans] \
             == [(s["cause"], s["offset_ns"], s["duration_ns"], s["detail"]) for s in entry["spans"]]

@@ -298,6 +298,8 @@ static void json_is_valid_also_for_hostile_texts_and_has_all_spans(void **state)
 	                    "waiting in the server's queue");
 	assert_int_equal(json_integer_value(json_object_get(first, "client_ns")), 44000000);
 	assert_int_equal(json_array_size(json_object_get(first, "spans")), 7);
+	span = json_array_get(json_object_get(first, "losses"), 0);
+	assert_true(json_is_null(json_object_get(span, "from_ns")) && json_is_null(json_object_get(span, "to_ns"))); /* not known */
 	span = json_array_get(json_object_get(first, "spans"), 4);
 	assert_int_equal(json_integer_value(json_object_get(span, "offset_ns")), 100000);
 	assert_int_equal(json_integer_value(json_object_get(span, "duration_ns")), 43800000);
