@@ -5,7 +5,6 @@
 
 #include "correlate/calls.h"
 
-#define AFTERWARDS_NS 1000000 /* so long after a response, while it has a CPU or sleeps, its writer may come back to it: a lock, a log */
 #define RUN_ENTRIES 256 /* how far a thread's single run is looked through */
 
 /* A receive or write for somebody else, known to the proxy or not. */
@@ -113,7 +112,7 @@ uint64_t owner_at_other_until(const struct path *path)
 		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
 
 		if (event->time_ns < path->now_ns && event->kind == TAILOR_EVENT_SYSCALL_WRITE && serves_other(path, thread, position))
-			return event->time_ns + AFTERWARDS_NS + kept_waiting(path, thread, position, path->cursor.position);
+			return event->time_ns + TRAFFIC_AFTERWARDS_NS + kept_waiting(path, thread, position, path->cursor.position);
 	}
 	return 0;
 }

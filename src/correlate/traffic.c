@@ -7,9 +7,6 @@
 #include "correlate/calls.h"
 #include "correlate/schedule.h"
 
-/* CPU time that a thread may need after it wrote a response until it has done with that request: 230 us were seen, of a JVM that was not warm yet. */
-#define AFTERWARDS_NS 1000000
-
 /* A receive or write at a server, and its connection. */
 struct point {
 	struct tailor_window_point what;
@@ -62,7 +59,7 @@ static int is_done(const struct thread_events *thread, const struct tailor_event
 static uint64_t find_settled(const struct thread_index *index, const struct exchange *exchange)
 {
 	const struct thread_events *thread = NULL;
-	uint64_t left = AFTERWARDS_NS, since_ns = exchange->to_ns;
+	uint64_t left = TRAFFIC_AFTERWARDS_NS, since_ns = exchange->to_ns;
 	uint32_t position = 0;
 	int on = 1;
 
