@@ -23,10 +23,14 @@ static int by_connection(const void *a, const void *b)
 		return left->what.ports < right->what.ports ? -1 : 1;
 	if (left->what.time_ns != right->what.time_ns)
 		return left->what.time_ns < right->what.time_ns ? -1 : 1;
-	return (left->event > right->event) - (left->event < right->event);
+	/* What is earlier than the window has the largest number, and comes first. */
+	return (left->event + 1 > right->event + 1) - (left->event + 1 < right->event + 1);
 }
 
-/* On one connection an exchange ends with the last write before the next one's receive. */
+/*
+ * On one connection an exchange ends with the last write before the next one's receive. One without a write before another request is
+ * received there is not known to have ended: it was let go, perhaps by the connection's end, or its write was lost.
+ */
 static void take_apart(struct traffic *traffic, const struct point *points, size_t count)
 {
 	struct exchange *exchange = NULL;
@@ -35,7 +39,7 @@ static void take_apart(struct traffic *traffic, const struct point *points, size
 		const struct tailor_window_point *what = &points[i].what;
 		int same = i > 0 && points[i - 1].what.pid == what->pid && points[i - 1].what.ports == what->ports;
 
-		if (!same || (what->receives && exchange->to_ns != UINT64_MAX)) {
+		if (!same || (what->receives && (exchange->to_ns != UINT64_MAX || exchange->request != what->request))) {
 			exchange = &traffic->list[traffic->count++];
 			*exchange = (struct exchange){.pid = what->pid,
 			                              .from_ns = what->receives ? what->time_ns : 0,
