@@ -62,6 +62,7 @@ class Slices:
             kind = packet.WhichOneof("data")
             if kind == "clock_snapshot":
                 assert packet.clock_snapshot.primary_trace_clock == perfetto.BUILTIN_CLOCK_MONOTONIC
+                assert not self.clocks or packet.timestamp >= self.clocks[-1][perfetto.BUILTIN_CLOCK_MONOTONIC], "a clock that goes back"
                 self.clocks.append({clock.clock_id: clock.timestamp for clock in packet.clock_snapshot.clocks})
             elif kind == "track_descriptor":
                 assert packet.track_descriptor.uuid not in self.tracks and packet.track_descriptor.uuid != 0
@@ -195,6 +196,13 @@ with tempfile.TemporaryDirectory() as base:
     trace = Slices(read(export(crowd, "-o", "-")[0]))
     compare(trace, dumped)
     assert len(trace.clocks) == 1
+
+    # The wall clock was set back by 5 s in between: by it they come in the other order, and the trace's clock still goes forward.
+    back = os.path.join(base, "back")
+    write(back, [timeline(1, journey, WALL, begin_ns=10**10), timeline(2, journey, WALL - 4 * 10**9, begin_ns=11 * 10**9)])
+    trace = Slices(read(export(back, "-o", "-")[0]))
+    assert trace.clocks == [{perfetto.BUILTIN_CLOCK_MONOTONIC: 10**10, perfetto.BUILTIN_CLOCK_REALTIME: WALL},
+                            {perfetto.BUILTIN_CLOCK_MONOTONIC: 11 * 10**9, perfetto.BUILTIN_CLOCK_REALTIME: WALL - 4 * 10**9}]
 
     # The machine was started anew in between: one clock, one boot.
     boots = os.path.join(base, "boots")
