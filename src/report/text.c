@@ -122,6 +122,14 @@ static void print_also(FILE *out, const struct tailor_timeline *timeline)
 		fputc('\n', out);
 }
 
+/* The window of a request is longer than the request. */
+static const char *beside(const struct tailor_timeline *timeline, const struct tailor_loss *loss)
+{
+	if (loss->to_ns <= timeline->request.begin_ns)
+		return ", before the request";
+	return loss->from_ns >= timeline->request.end_ns ? ", after the request" : "";
+}
+
 static void print_completeness(FILE *out, const struct tailor_timeline *timeline)
 {
 	char channel[4 * sizeof(timeline->losses->channel)];
@@ -136,8 +144,8 @@ static void print_completeness(FILE *out, const struct tailor_timeline *timeline
 	}
 	for (size_t i = 0; i < timeline->loss_count && i < 8; i++) {
 		tailor_report_printable(channel, sizeof(channel), timeline->losses[i].channel, 24);
-		fprintf(out, "  lost        %" PRIu64 " event%s of %s\n", timeline->losses[i].events,
-		        timeline->losses[i].events == 1 ? "" : "s", channel);
+		fprintf(out, "  lost        %" PRIu64 " event%s of %s%s\n", timeline->losses[i].events,
+		        timeline->losses[i].events == 1 ? "" : "s", channel, beside(timeline, &timeline->losses[i]));
 		complete = 0;
 	}
 	if (timeline->loss_count > 8)

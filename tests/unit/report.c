@@ -243,6 +243,24 @@ static void what_the_proxy_waited_for_was_not_at_the_server(void **state)
 	}
 }
 
+static void a_loss_beside_the_request_is_told_as_such(void **state)
+{
+	struct tailor_timeline timeline = example();
+	struct tailor_loss beside[] = {{.channel = "cpu0", .from_ns = 500, .to_ns = 1000000, .events = 12},
+	                               {.channel = "cpu1", .from_ns = 45000000, .to_ns = UINT64_MAX, .events = 1},
+	                               {.channel = "cpu2", .from_ns = 999999, .to_ns = 1000001, .events = 3}};
+	char *text;
+
+	(void)state;
+	timeline.losses = beside;
+	timeline.loss_count = 3;
+	text = text_of(&timeline);
+	if (!strstr(text, "lost        12 events of cpu0, before the request\n") || !strstr(text, "lost        1 event of cpu1, after the request\n") ||
+	    !strstr(text, "lost        3 events of cpu2\n"))
+		fail_msg("%s", text);
+	free(text);
+}
+
 static void without_loss_there_is_no_word_of_parts(void **state)
 {
 	struct tailor_timeline timeline = example();
@@ -340,6 +358,7 @@ int main(void)
 	        cmocka_unit_test(what_passed_before_a_move_was_at_the_server_that_was_left),
 	        cmocka_unit_test(of_two_moves_the_one_that_the_reason_is_of_is_told),
 	        cmocka_unit_test(what_the_proxy_waited_for_was_not_at_the_server),
+	        cmocka_unit_test(a_loss_beside_the_request_is_told_as_such),
 	        cmocka_unit_test(without_loss_there_is_no_word_of_parts),
 	        cmocka_unit_test(a_timeline_that_contradicts_itself_is_printed_without_harm),
 	        cmocka_unit_test(json_is_valid_also_for_hostile_texts_and_has_all_spans),
