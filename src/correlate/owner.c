@@ -124,7 +124,7 @@ int owner_worked_alone(const struct path *path, uint64_t low_ns)
 	if (owner_stayed(path))
 		return 1;
 	return owner_at_other_until(path) <= low_ns &&
-	       traffic_alone(path->traffic, path->server_pid, owner_request(path), low_ns, path->now_ns, &since_ns) && since_ns <= low_ns;
+	       traffic_alone(path->traffic, path->server_pid, low_ns, path->now_ns, &since_ns) && since_ns <= low_ns;
 }
 
 int owner_was_woken_for(const struct path *path, const struct stretch *wait)
@@ -157,7 +157,7 @@ int owner_was_idle(const struct path *path, const struct thread_events *thread, 
 	uint32_t before = wakeup > 0 ? thread->entries[wakeup - 1].scheduling : NO_POSITION;
 	uint64_t since_ns = before == NO_POSITION ? 0 : thread_entry_event(path->index, thread, before)->time_ns;
 
-	return !traffic_throughout(path->traffic, path->server_pid, owner_request(path), since_ns, event->time_ns);
+	return !traffic_throughout(path->traffic, path->server_pid, since_ns, event->time_ns);
 }
 
 /* Did the waiting thread serve other requests between the receive and the wait? */

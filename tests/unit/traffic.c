@@ -29,11 +29,11 @@ static void leave(struct crossing *crossing)
 }
 
 /* 1 when nobody else was at the server from 1000 to 2000 us. */
-static int is_alone(const struct crossing *crossing)
+static int is_alone(struct crossing *crossing)
 {
 	uint64_t since_ns = 0;
 
-	return traffic_alone(&crossing->traffic, SERVER, REQUEST, US(1000), US(2000), &since_ns) && since_ns == US(1000);
+	return traffic_alone(&crossing->traffic, SERVER, US(1000), US(2000), &since_ns) && since_ns == US(1000);
 }
 
 static void without_receives_and_writes_nobody_else_was_there(void **state)
@@ -123,6 +123,59 @@ static void who_has_another_process_of_the_same_ports_is_elsewhere(void **state)
 	leave(&crossing);
 }
 
+/* The same by looking at all of them. Returns 1 if it is as it was said. */
+static int is_true(const struct traffic *traffic, uint32_t pid, uint64_t from_ns, uint64_t to_ns, int alone, uint64_t since_ns)
+{
+	uint64_t last_ns = from_ns;
+	int there = 0, throughout = 0;
+
+	for (size_t i = 0; i < traffic->count; i++) {
+		const struct exchange *exchange = &traffic->list[i];
+
+		if (exchange->pid != pid || exchange->from_ns >= to_ns)
+			continue;
+		there |= exchange->settled_ns >= to_ns;
+		throughout |= exchange->settled_ns >= to_ns && exchange->from_ns <= since_ns;
+		if (exchange->settled_ns < to_ns && exchange->settled_ns > last_ns)
+			last_ns = exchange->settled_ns;
+	}
+	return alone ? !there && since_ns == last_ns : there && throughout && since_ns >= from_ns && since_ns < to_ns;
+}
+
+static void what_is_looked_up_is_what_looking_at_all_of_them_finds(void **state)
+{
+	static struct crossing crossing;
+	int alone = 0, asked = 0;
+
+	(void)state;
+	srandom(7);
+	for (int round = 0; round < 200; round++) {
+		scene_open(&crossing.scene, 2000);
+		for (int i = 0; i < 40; i++) {
+			uint64_t came = 100 + (uint64_t)random() % 40000, went = came + (uint64_t)random() % (i % 8 ? 200 : 9000);
+			struct tailor_event *event;
+
+			for (int written = 0; written < 1 + (i % 20 != 0); written++) {
+				event = socket_event(&crossing.scene, written ? went : came,
+				                     written ? TAILOR_EVENT_SYSCALL_WRITE : TAILOR_EVENT_RECEIVE, WORKER, 0, 1, 100, OTHER + (uint64_t)i);
+				event->extra = TAILOR_PORTS(8080, FIRST + i);
+				event->pid = i % 3 ? SERVER : SERVER + 100;
+				event->request = i % 10 ? event->request : REQUEST;
+			}
+		}
+		look(&crossing);
+		for (int i = 0; i < 50; i++, asked++) {
+			uint64_t from_ns = US(100 + (uint64_t)random() % 40000), to_ns = from_ns + US(1 + (uint64_t)random() % 2000), since_ns = 0;
+			int is = traffic_alone(&crossing.traffic, SERVER, from_ns, to_ns, &since_ns);
+
+			assert_true(is_true(&crossing.traffic, SERVER, from_ns, to_ns, is, since_ns));
+			alone += is;
+		}
+		leave(&crossing);
+	}
+	assert_in_range(alone, asked / 10, asked - asked / 10);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -131,6 +184,7 @@ int main(void)
 	        cmocka_unit_test(a_connection_that_another_request_took_over_carries_that_one),
 	        cmocka_unit_test(a_request_that_is_read_in_two_pieces_is_one),
 	        cmocka_unit_test(who_came_just_before_the_window_and_was_answered_in_it_is_gone),
+	        cmocka_unit_test(what_is_looked_up_is_what_looking_at_all_of_them_finds),
 	        cmocka_unit_test(who_has_another_process_of_the_same_ports_is_elsewhere),
 	};
 
