@@ -16,6 +16,7 @@
 #include "application_events.h"
 #include "events.h"
 #include "java_thread.h"
+#include "native_thread.h"
 #include "notify.h"
 #include "perfdata.h"
 #include "safepoints.h"
@@ -30,7 +31,7 @@
 #define SLOTS_WITH_VTHREADS 65536
 
 struct options {
-	char socket[NOTIFY_PATH_BYTES];
+	char socket[NATIVE_THREAD_PATH_BYTES];
 	uint64_t slots; /* 0: as many as are needed */
 	int vthreads;
 	int collect; /* enum java_thread_collect */
@@ -135,7 +136,12 @@ static int start(jvmtiEnv *jvmti, JNIEnv *jni)
 	const char *what;
 	int result;
 
-	result = notify_open(agent.options.socket, agent.options.slots, &what);
+	result = notify_open(agent.options.slots, &what);
+	if (result == 0) {
+		result = native_thread_start(agent.options.socket, &what);
+		if (result < 0)
+			notify_close();
+	}
 	if (result < 0) {
 		say("%s: %s; the JVM runs on without it", what, strerror(-result));
 		return result;
@@ -153,7 +159,7 @@ static int start(jvmtiEnv *jvmti, JNIEnv *jni)
 	enable(jvmti, events, sizeof(events) / sizeof(events[0]));
 	vthread_events_start(jvmti, jni);
 	application_events_start(jvmti, jni);
-	notify_offer(java_thread_start(jvmti, jni, (enum java_thread_collect)agent.options.collect));
+	native_thread_offer(java_thread_start(jvmti, jni, (enum java_thread_collect)agent.options.collect));
 	return 0;
 }
 

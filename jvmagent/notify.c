@@ -2,31 +2,22 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
-#include <pthread.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 #include <tailor/channel.h>
 
-#include "events.h"
-#include "java_thread.h"
 #include "notify.h"
-#include "safepoints.h"
 
 /* Linux 6.3: says that the memory is never executed; a sysctl can make it a condition. */
 #ifndef MFD_NOEXEC_SEAL
 #define MFD_NOEXEC_SEAL 0x0008U
 #endif
-
-#define NS_PER_MS UINT64_C(1000000)
-#define THREAD_STACK_BYTES (256 * 1024)
 
 /* Set once by notify_open() and constant from then on, which is why callbacks need no lock to use it. */
 static struct {
@@ -36,9 +27,6 @@ static struct {
 	uint32_t pid;
 	int memory;
 	int waker[TAILOR_JVM_WAKERS];
-	struct sockaddr_un address;
-	int offered; /* atomic */
-	int gone;    /* atomic */
 } notify = {.memory = -1};
 
 void say(const char *format, ...)
@@ -109,17 +97,14 @@ void notify_gone(void)
 {
 	notify_state(TAILOR_JVM_GONE, clock_ns());
 	notify_wake();
-	__atomic_store_n(&notify.gone, 1, __ATOMIC_RELEASE);
 }
 
-void notify_offer(uint64_t can)
+bool notify_is_gone(void)
 {
-	notify.page->can = can;
-	__atomic_store_n(&notify.offered, 1, __ATOMIC_RELEASE);
+	return TAILOR_JVM_STATE_OF(__atomic_load_n(&notify.page->state, __ATOMIC_ACQUIRE)) == TAILOR_JVM_GONE;
 }
 
-/* Sends the hello with the memory and the wakers. Returns 0 or a negative errno; never waits. */
-static int send_hello(int fd)
+int notify_hand_over(int fd)
 {
 	struct tailor_jvm_hello hello = {
 	        .magic = TAILOR_JVM_MAGIC, .version = TAILOR_JVM_VERSION, .pid = notify.pid, .bytes = notify.bytes};
@@ -144,110 +129,14 @@ static int send_hello(int fd)
 	return sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) < 0 ? -errno : 0;
 }
 
-/* Returns a connected descriptor over which the hello was sent, or a negative errno. */
-static int connect_to_proxy(void)
+void notify_forget_proxy(void)
 {
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-	int result;
-
-	if (fd < 0)
-		return -errno;
-	/* Non-blocking: with a full backlog it is EAGAIN at once, never a connection in progress (unix(7)). */
-	result = connect(fd, (const struct sockaddr *)&notify.address, sizeof(notify.address)) < 0 ? -errno : 0;
-	if (result == 0)
-		result = send_hello(fd);
-	if (result < 0) {
-		close(fd);
-		return result;
-	}
-	return fd;
-}
-
-/* A proxy that is not there, or not yet reading, is the normal course of things; anything else a person must mend. */
-static int worth_saying(int error)
-{
-	return error != -ENOENT && error != -ECONNREFUSED && error != -EAGAIN && error != -EPIPE &&
-	       error != -ECONNRESET && error != -EINTR;
-}
-
-static int lose_proxy(int fd)
-{
-	close(fd);
-	/* Nobody of the old proxy waits, wants or wishes any more; the next one has not got the memory yet. Otherwise every pause
-	 * would write to the eventfds of workers that died asleep, and a collection would come that nobody keeps requests from. */
+	/* Otherwise every pause would write to the eventfds of workers that died asleep, and a collection would come that nobody keeps
+	 * requests from. */
 	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
 		__atomic_store_n(&notify.page->waker[i].sleeping, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&notify.page->wants, 0, __ATOMIC_RELAXED);
 	__atomic_store_n(&notify.page->wish, 0, __ATOMIC_RELAXED);
-	return -1;
-}
-
-static void *run(void *unused)
-{
-	const uint32_t tid = (uint32_t)gettid();
-	uint64_t connect_at_ns = 0;
-	int said = 0, fd = -1;
-
-	(void)unused;
-	while (!__atomic_load_n(&notify.gone, __ATOMIC_ACQUIRE)) {
-		const int offered = __atomic_load_n(&notify.offered, __ATOMIC_ACQUIRE);
-		uint64_t now_ns = clock_ns();
-		struct pollfd proxy;
-
-		__atomic_store_n(&notify.page->heartbeat_ns, now_ns, __ATOMIC_RELEASE);
-		safepoints_beat(tid);
-		gc_beat();
-		if (fd >= 0)
-			java_thread_beat();
-		if (fd < 0 && now_ns >= connect_at_ns && offered) {
-			connect_at_ns = now_ns + TAILOR_JVM_RECONNECT_MS * NS_PER_MS;
-			fd = connect_to_proxy();
-			if (fd < 0 && worth_saying(fd) && !said) {
-				said = 1;
-				say("cannot reach the proxy at %s: %s; %s; trying on", notify.address.sun_path, strerror(-fd),
-				    fd == -EACCES ? "set agent.group in the proxy's configuration to a group of this "
-						    "JVM's user, who must also be able to enter the socket's directory"
-						  : "check the socket");
-			}
-		}
-		proxy = (struct pollfd){.fd = fd, .events = POLLIN | POLLRDHUP}; /* a negative fd is skipped */
-		/* Without a proxy nobody looks at the heartbeat; one may be waiting while the rest of the agent still starts. */
-		if (poll(&proxy, 1, fd >= 0 ? TAILOR_JVM_HEARTBEAT_MS : offered ? TAILOR_JVM_RECONNECT_MS : 1) < 0)
-			clock_nanosleep(CLOCK_MONOTONIC, 0,
-			                &(struct timespec){.tv_nsec = TAILOR_JVM_HEARTBEAT_MS * 1000000}, NULL);
-		/* The connection is silent in both directions: what there is to read is its end, or not our proxy. */
-		if (fd >= 0 && proxy.revents) {
-			fd = lose_proxy(fd);
-			connect_at_ns = clock_ns() + TAILOR_JVM_RECONNECT_MS * NS_PER_MS;
-		}
-	}
-	if (fd >= 0)
-		close(fd);
-	return NULL;
-}
-
-/* A small native thread that takes no signal: those are the JVM's. */
-static int start_thread(void)
-{
-	pthread_attr_t attributes;
-	sigset_t all, before;
-	pthread_t thread;
-	int error;
-
-	error = pthread_attr_init(&attributes);
-	if (error)
-		return -error;
-	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
-	pthread_attr_setstacksize(&attributes, THREAD_STACK_BYTES);
-	sigfillset(&all);
-	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&thread, &attributes, run, NULL);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	pthread_attr_destroy(&attributes);
-	if (error)
-		return -error;
-	pthread_setname_np(thread, "tailor-agent");
-	return 0;
 }
 
 /*
@@ -279,20 +168,14 @@ static int create_memory(uint64_t bytes, const char **ret_what)
 	return 0;
 }
 
-static int create(const char *path, uint64_t slots, const char **ret_what)
+static int create(uint64_t slots, const char **ret_what)
 {
 	const uint64_t head_offset = 4096, slots_offset = head_offset + sizeof(struct tailor_channel_head);
 	const uint64_t bytes = (slots_offset + slots * sizeof(struct tailor_event) + 4095) & ~UINT64_C(4095);
 	struct tailor_jvm_page *page;
 	int result;
 
-	*ret_what = "socket path too long";
-	if (strlen(path) >= sizeof(notify.address.sun_path))
-		return -ENAMETOOLONG;
-	notify.address.sun_family = AF_UNIX;
-	strcpy(notify.address.sun_path, path);
 	notify.pid = (uint32_t)getpid();
-
 	result = create_memory(bytes, ret_what);
 	if (result < 0)
 		return result;
@@ -317,20 +200,23 @@ static int create(const char *path, uint64_t slots, const char **ret_what)
 	notify.channel.head = (struct tailor_channel_head *)(void *)((char *)page + head_offset);
 	notify.channel.slots = (struct tailor_event *)(void *)((char *)page + slots_offset);
 	notify.channel.mask = slots - 1;
-
-	*ret_what = "starting a thread";
-	return start_thread();
+	return 0;
 }
 
-int notify_open(const char *path, uint64_t slots, const char **ret_what)
+int notify_open(uint64_t slots, const char **ret_what)
 {
 	int result;
 
 	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
 		notify.waker[i] = -1;
-	result = create(path, slots, ret_what);
-	if (result == 0)
-		return 0;
+	result = create(slots, ret_what);
+	if (result < 0)
+		notify_close();
+	return result;
+}
+
+void notify_close(void)
+{
 	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
 		if (notify.waker[i] >= 0)
 			close(notify.waker[i]);
@@ -340,5 +226,4 @@ int notify_open(const char *path, uint64_t slots, const char **ret_what)
 		close(notify.memory);
 	notify.page = NULL;
 	notify.memory = -1;
-	return result;
 }

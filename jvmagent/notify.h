@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * What the agent tells the proxy and how: the shared page and channel (include/tailor/jvm_page.h), the
- * wakers, and the native thread that hands them over and beats the heartbeat.
- */
+/* What the agent tells the proxy and how: the shared page and channel (include/tailor/jvm_page.h), and the wakers. */
 #ifndef TAILOR_JVMAGENT_NOTIFY_H
 #define TAILOR_JVMAGENT_NOTIFY_H
 
+#include <stdbool.h>
 #include <stdint.h>
-#include <sys/un.h>
 #include <time.h>
 #include <tailor/event.h>
 #include <tailor/jvm_page.h>
@@ -15,8 +12,6 @@
 /* Limits of the option slots=N: 4 KiB and 256 MiB of memory. */
 #define NOTIFY_SLOTS_MIN 64
 #define NOTIFY_SLOTS_MAX (UINT64_C(1) << 22)
-
-#define NOTIFY_PATH_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 
 static inline uint64_t clock_ns(void)
 {
@@ -27,17 +22,13 @@ static inline uint64_t clock_ns(void)
 }
 
 /*
- * Creates memory and eventfds and starts the thread, which connects to the proxy's socket at `path` (copied) from
- * notify_offer() on, for as long as the JVM lives. Once per process, before any other function here. Returns 0, or a negative errno with what
- * failed in *ret_what (static text); nothing is left behind then.
+ * Creates memory and eventfds. Once per process, before any other function here. Returns 0, or a negative errno with what failed in *ret_what
+ * (static text); nothing is left behind then.
  */
-int notify_open(const char *path, uint64_t slots, const char **ret_what);
+int notify_open(uint64_t slots, const char **ret_what);
 
-/*
- * From now on the memory is offered to the proxy; `can` is what the page says the agent can (TAILOR_JVM_CAN_...). Once, after
- * notify_open().
- */
-void notify_offer(uint64_t can);
+/* Takes that back, as long as nobody has used it. */
+void notify_close(void);
 
 /* The shared page; valid after notify_open() for the rest of the process. */
 struct tailor_jvm_page *notify_page(void);
@@ -57,8 +48,15 @@ void notify_state(enum tailor_jvm_state state, uint64_t since_ns);
 /* Wakes the workers that said they sleep. Call it after the state was stored. Any thread; never blocks; keeps errno. */
 void notify_wake(void);
 
-/* The JVM is gone: publishes that, wakes, and lets the thread end. */
+/* The JVM is gone: publishes that, and wakes. */
 void notify_gone(void);
+bool notify_is_gone(void);
+
+/* Sends the hello with the memory and the wakers over a connection to the proxy. Returns 0 or a negative errno; never waits. */
+int notify_hand_over(int fd);
+
+/* Nobody of that proxy waits, wants or wishes any more. */
+void notify_forget_proxy(void);
 
 /*
  * One line "tailor-agent: ..." on stderr, unless stderr is a pipe that is full: a line lost is better than a JVM that

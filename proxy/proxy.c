@@ -301,13 +301,13 @@ void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
 	proxy->attached[server] = false;
 }
 
-void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server)
+void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server, uint64_t alive_ns)
 {
 	if (server >= proxy->options.servers)
 		return;
 	pthread_mutex_lock(&proxy->commands);
 	for (unsigned int i = 0; i < proxy->started; i++) {
-		struct command command = {.kind = COMMAND_GONE, .server = server};
+		struct command command = {.kind = COMMAND_GONE, .server = server, .alive_ns = alive_ns};
 
 		command_run(proxy, i, &command);
 	}

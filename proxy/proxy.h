@@ -165,10 +165,11 @@ void tailor_proxy_jvm_attach(struct tailor_proxy *proxy, unsigned int server, st
 void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server);
 
 /*
- * The server's process has ended. What is in flight there and has not been answered moves where it may, or is answered 502 now: the end
- * of a connection that another process still holds would never be told. Only with TAILOR_STOP_GONE in failover_on. One thread at a time.
+ * The server's process has ended, which was alive at alive_ns. What is in flight on connections from before that and has not been answered
+ * moves where it may, or is answered 502 now: the end of a connection that another process still holds would never be told. Later ones may
+ * be the next process's, and tell by themselves. Only with TAILOR_STOP_GONE in failover_on. One thread at a time.
  */
-void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server);
+void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server, uint64_t alive_ns);
 
 /* Why a request in flight at a server that stopped was not moved to the other. */
 enum tailor_not_moved {

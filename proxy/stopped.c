@@ -356,18 +356,18 @@ void stopped_submit(struct worker *worker)
 	worker->handings = 0;
 }
 
-void stopped_gone(struct worker *worker, unsigned int index)
+void stopped_gone(struct worker *worker, unsigned int index, uint64_t alive_ns)
 {
-	if (stopped_matters(worker, TAILOR_STOP_GONE))
-		worker->server[index].gone_ns = worker->now_ns + GONE_NS;
+	if (!stopped_matters(worker, TAILOR_STOP_GONE))
+		return;
+	worker->server[index].gone_ns = worker->now_ns + GONE_NS;
+	worker->server[index].alive_ns = alive_ns;
 }
 
-/* Nobody will answer these any more. What is sent there from now on is another process's; what has been answered in part is here, or will
- * be, and its connection's end tells the rest. */
+/* Nobody will answer these any more; what has been answered in part is here, or will be, and its connection's end tells the rest. */
 static void fail_in_flight(struct worker *worker, unsigned int index)
 {
 	struct server *server = &worker->server[index];
-	uint64_t told_ns = server->gone_ns - GONE_NS;
 	struct upstream *next;
 
 	server->gone_ns = 0;
@@ -375,7 +375,7 @@ static void fail_in_flight(struct worker *worker, unsigned int index)
 		const struct attempt *attempt = &upstream->client->exchange.attempt[upstream->attempt];
 
 		next = upstream->next;
-		if (upstream->state == UPSTREAM_BUSY && attempt->sent_ns <= told_ns && !attempt->answered)
+		if (upstream->state == UPSTREAM_BUSY && upstream->connected_ns <= server->alive_ns && !attempt->answered)
 			exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_CLOSED);
 	}
 }

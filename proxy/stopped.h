@@ -39,7 +39,7 @@ void stopped_handing(struct worker *worker, struct attempt *attempt);
 void stopped_submit(struct worker *worker);
 
 /* The server's process has ended (tailor_proxy_server_gone()). */
-void stopped_gone(struct worker *worker, unsigned int server);
+void stopped_gone(struct worker *worker, unsigned int server, uint64_t alive_ns);
 
 /* Once a turn: what is due; and when something will be, UINT64_MAX: nothing. */
 void stopped_alarms(struct worker *worker);

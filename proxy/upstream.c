@@ -411,6 +411,7 @@ static void connected(struct worker *worker, struct upstream *upstream, int resu
 		return;
 	}
 	server_mark_up(worker, upstream->server);
+	upstream->connected_ns = tailor_clock_ns();
 	if (upstream->state == UPSTREAM_WARMING)
 		warmed(worker, upstream);
 	else if (learn_port(worker, upstream))

@@ -234,7 +234,7 @@ static void run_command(struct worker *worker)
 			return;
 		}
 		break;
-	case COMMAND_GONE: stopped_gone(worker, command->server); break;
+	case COMMAND_GONE: stopped_gone(worker, command->server, command->alive_ns); break;
 	case COMMAND_APPLY: apply(worker, command->settings); break;
 	case COMMAND_STOP: stop(worker, command->deadline_ns, command->patient); break;
 	}

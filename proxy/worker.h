@@ -165,7 +165,8 @@ struct server {
 	bool suspected, stalled;
 	uint64_t told, told_stops; /* the kernel's word as last looked at, and its count */
 	bool waits;                /* it is to wake this worker */
-	uint64_t gone_ns; /* its process has ended: what is in flight then has no answer; 0: not as far as known */
+	uint64_t gone_ns; /* its process has ended: who waits for its answer from then on waits in vain; 0: not as far as known */
+	uint64_t alive_ns; /* with it: what was connected by then was connected to that process, and not to the next one */
 	struct standing standing;
 	uint64_t stood_ns; /* when it last began to run again */
 	struct learned *learned;
@@ -229,6 +230,7 @@ struct command {
 	const int *wakers;
 	const struct tailor_proxy_settings *settings;
 	uint64_t deadline_ns;
+	uint64_t alive_ns; /* COMMAND_GONE: see tailor_proxy_server_gone() */
 	bool patient; /* COMMAND_STOP: see tailor_proxy_stop_begin() */
 	sem_t done;
 };

@@ -35,7 +35,13 @@ _Static_assert(sizeof(struct tailor_tag) == 32, "tag entries do not straddle cac
 #define TAILOR_TAG_PORTS 128
 static inline __attribute__((always_inline)) uint32_t tailor_tag_may_serve(const struct tailor_tag *first, uint16_t port)
 {
-	return *(const volatile uint8_t *)&first->address[port % TAILOR_TAG_PORTS / 8] >> port % 8 & 1;
+	const uint8_t *ports = &first->address[port % TAILOR_TAG_PORTS / 8];
+
+#ifdef __bpf__
+	return *(const volatile uint8_t *)ports >> port % 8 & 1;
+#else
+	return __atomic_load_n(ports, __ATOMIC_RELAXED) >> port % 8 & 1;
+#endif
 }
 
 #ifndef __bpf__

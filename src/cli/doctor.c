@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <argp.h>
-#include <stdarg.h>
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -16,32 +15,6 @@
 #include "cli/doctor.h"
 #include "collect/kernel.h"
 #include "ring/ring.h"
-
-static const char *standing_name(enum standing standing)
-{
-	switch (standing) {
-	case STANDING_GOOD: return "ok";
-	case STANDING_MISSING_OPTIONAL: return "limited";
-	case STANDING_MISSING: return "missing";
-	case STANDING_INFORMATION: return "info";
-	}
-	return "unknown";
-}
-
-void doctor_add(struct findings *findings, enum standing standing, const char *what, const char *format, ...)
-{
-	struct finding *finding;
-	va_list arguments;
-
-	if (findings->count == FINDINGS_MAX)
-		return;
-	finding = &findings->list[findings->count++];
-	finding->standing = standing;
-	snprintf(finding->what, sizeof(finding->what), "%s", what);
-	va_start(arguments, format);
-	vsnprintf(finding->text, sizeof(finding->text), format, arguments);
-	va_end(arguments);
-}
 
 static void look_at_host(struct findings *findings)
 {
@@ -145,7 +118,7 @@ static int print_json(const struct findings *findings)
 		return 1;
 	for (size_t i = 0; i < findings->count; i++)
 		json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "what", findings->list[i].what, "standing",
-		                                      standing_name(findings->list[i].standing), "text", findings->list[i].text));
+		                                      doctor_standing_name(findings->list[i].standing), "text", findings->list[i].text));
 	failed = json_dumpf(root, stdout, JSON_INDENT(2));
 	putchar('\n');
 	json_decref(root);
@@ -155,7 +128,7 @@ static int print_json(const struct findings *findings)
 static void print_table(const struct findings *findings)
 {
 	for (size_t i = 0; i < findings->count; i++)
-		printf("%-8s %-26s %s\n", standing_name(findings->list[i].standing), findings->list[i].what, findings->list[i].text);
+		printf("%-8s %-26s %s\n", doctor_standing_name(findings->list[i].standing), findings->list[i].what, findings->list[i].text);
 }
 
 struct doctor_arguments {

@@ -15,6 +15,9 @@ enum standing {
 	STANDING_INFORMATION,
 };
 
+/* As it is printed. */
+const char *doctor_standing_name(enum standing standing);
+
 struct finding {
 	enum standing standing;
 	char what[48];

@@ -33,6 +33,7 @@ struct proxy_server {
 	pid_t pid;              /* of the process that listens at its address; 0 unknown */
 	int pidfd;              /* polls readable when that process has ended; -1 where there is none */
 	uint64_t looked_ns;     /* when that was last looked up */
+	uint64_t alive_ns;      /* when it was last seen to run */
 	struct tailor_jvm *jvm; /* its agent, NULL: none; a reference is held */
 };
 

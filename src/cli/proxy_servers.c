@@ -157,7 +157,8 @@ static void watch(struct proxy_server *server)
 	server->pidfd = server->pid ? pidfd_open(server->pid, 0) : -1;
 }
 
-static void follow(struct proxy_run *run, size_t i, pid_t pid)
+/* Another process serves there, or none; looked_ns: before who it is was looked up. */
+static void follow(struct proxy_run *run, size_t i, pid_t pid, uint64_t looked_ns)
 {
 	struct proxy_server *server = &run->server[i];
 	int traced = 0;
@@ -168,6 +169,7 @@ static void follow(struct proxy_run *run, size_t i, pid_t pid)
 	pthread_mutex_lock(&run->lock);
 	server->pid = pid;
 	pthread_mutex_unlock(&run->lock);
+	server->alive_ns = looked_ns;
 	watch(server);
 	if (run->kernel && pid)
 		traced = tailor_kernel_trace(run->kernel, pid, TAILOR_TRACED_SERVER) == 0;
@@ -204,20 +206,23 @@ void proxy_servers_refresh(struct proxy_run *run)
 		struct proxy_server *server = &run->server[i];
 		/* An agent may wait for just this server, whose listener has passed to its process. */
 		uint64_t again_ns = run->unmatched_count && !server->jvm ? LOOK_SOON_NS : LOOK_AGAIN_NS;
+		bool alive = server->pid && is_alive(server);
 		pid_t pid = server->pid;
 		int error;
 
 		/* Before another one is looked for: who waits for this one's answer waits in vain. */
-		if (server->pid && !is_alive(server))
-			tailor_proxy_server_gone(run->proxy, (unsigned int)i);
-		if (server->pid && is_alive(server) && now_ns - server->looked_ns < again_ns)
+		if (server->pid && !alive)
+			tailor_proxy_server_gone(run->proxy, (unsigned int)i, server->alive_ns);
+		if (alive)
+			server->alive_ns = now_ns;
+		if (alive && now_ns - server->looked_ns < again_ns)
 			continue;
 		server->looked_ns = now_ns;
 		error = tailor_process_listening(&run->config.server[i].address, &pid);
 		/* Short of descriptors or memory, this process does not know; the server that it knew lives. */
 		if (error && error != -ESRCH && error != -EACCES && server->pid && is_alive(server))
 			continue;
-		follow(run, i, error ? 0 : pid);
+		follow(run, i, error ? 0 : pid, now_ns);
 	}
 	match(run);
 }

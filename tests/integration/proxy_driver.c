@@ -323,7 +323,7 @@ static void run(const char *command, unsigned int argument, unsigned int number,
 	} else if (strcmp(command, "unbeat") == 0) {
 		__atomic_fetch_and(&beating, ~(1u << argument), __ATOMIC_RELAXED);
 	} else if (strcmp(command, "gone") == 0) {
-		tailor_proxy_server_gone(proxy, argument);
+		tailor_proxy_server_gone(proxy, argument, tailor_clock_ns() - number * TAILOR_NS_PER_MS);
 	} else {
 		printf("unknown command\n");
 	}

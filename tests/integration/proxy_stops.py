@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import socket
+import threading
 import time
 from pathlib import Path
 
@@ -195,6 +196,26 @@ def what_waits_for_a_process_that_has_ended_moves_or_is_answered_502():
             client.socket.close()
         assert len(other.requests) == 1
         assert proxy.get().body == b"other"
+
+
+def what_its_successor_has_got_is_left_there():
+    """The end of a process is noticed late, when the next one listens there already."""
+    released = threading.Event()
+
+    def slow(request, connection):
+        if request.target == "/slow":
+            released.wait(10)
+        return ok(b"successor")
+
+    successor, other = Backend(slow), Backend(lambda request, connection: ok(b"other"))
+    with Proxy(successor, other, all_stops=1) as proxy, proxy.connect() as client:
+        client.send(b"POST /slow HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n")
+        until(lambda: len(successor.requests) == 1, "it reaches the server")
+        proxy.command("gone 0 10000")  # who was alive 10 s ago
+        time.sleep(0.1)
+        released.set()
+        assert client.response().body == b"successor"
+        assert not other.requests
 
 
 def a_body_that_is_still_coming_when_its_server_stops_moves_once_it_is_here():

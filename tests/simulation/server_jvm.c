@@ -215,6 +215,7 @@ static void crash(void *object, uint64_t unused)
 		/* Its connections are held by somebody else, who says nothing. */
 		if (world.stops && world_chance(500)) {
 			server->gone = true;
+			server->alive_ns = world.now_ns;
 			for (struct serving *serving = servings; serving; serving = serving->next) {
 				if (serving->server == index && !serving->gone)
 					serving->wire->peer_silent = true;
@@ -264,7 +265,7 @@ void server_turn(void)
 
 		if (server->gone) {
 			server->gone_ns = world.now_ns;
-			tailor_proxy_server_gone(world.proxy, i);
+			tailor_proxy_server_gone(world.proxy, i, server->alive_ns);
 			server->gone = false;
 		}
 		if (world.now_ns < server->change_ns)

@@ -351,6 +351,8 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{GOOD "failover: {switch_after: 2h}\n", 5, "failover.switch_after: \"2h\" is too long"},
 		{GOOD "failover: {predict: yes}\n", 5, "failover.predict: \"yes\" is not one of: off, on"},
 		{GOOD "failover:\n  predict: on\n  collect: all\n", 7, "failover.collect: \"all\" is not one of: off, young, full"},
+		{"listen: 127.0.0.1:8080\nservers: [{name: a, address: \"127.0.0.1:9001\"}]\nfailover:\n  predict: on\n", 4,
+	         "failover.predict: there is no other server that requests could go to"},
 		{GOOD "failover:\n  collect: full\n", 6, "failover.collect: collections are brought about only with `predict: on`"},
 		{GOOD "failover: {replay: [BREW]}\n", 5, "failover.replay: \"BREW\" is not one of: GET, HEAD, POST"},
 		{GOOD "trace: {kernel: maybe}\n", 5, "trace.kernel: \"maybe\" is not one of: auto, off, required"},

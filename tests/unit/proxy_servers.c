@@ -20,6 +20,7 @@ static struct {
 	pid_t listening[TAILOR_CONFIG_SERVERS_MAX]; /* by the address's port */
 	struct tailor_jvm_page *attached[TAILOR_CONFIG_SERVERS_MAX];
 	unsigned int gone[TAILOR_CONFIG_SERVERS_MAX];
+	uint64_t alive_ns; /* of the last of them */
 	pid_t process[TAILOR_CONFIG_SERVERS_MAX];
 	pid_t traced[8];
 	size_t traced_count;
@@ -56,10 +57,11 @@ void tailor_proxy_jvm_detach(struct tailor_proxy *proxy, unsigned int server)
 	world.attached[server] = NULL;
 }
 
-void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server)
+void tailor_proxy_server_gone(struct tailor_proxy *proxy, unsigned int server, uint64_t alive_ns)
 {
 	(void)proxy;
 	world.gone[server]++;
+	world.alive_ns = alive_ns;
 }
 
 void tailor_observer_jvm(struct tailor_observer *observer, size_t server, struct tailor_jvm *jvm)
@@ -188,6 +190,7 @@ static void a_dead_server_that_is_not_reaped_is_left_for_its_successor_at_once(v
 {
 	pid_t first = new_process(), second = new_process();
 	struct tailor_jvm before = new_jvm(first, 0), after = new_jvm(second, 1);
+	uint64_t began_ns = tailor_clock_ns(), alive_ns;
 	struct proxy_run run;
 
 	(void)state;
@@ -197,9 +200,12 @@ static void a_dead_server_that_is_not_reaped_is_left_for_its_successor_at_once(v
 	proxy_servers_attached(&run, &before);
 	assert_ptr_equal(world.attached[0], before.page);
 	assert_int_equal(world.gone[0], 0);
+	proxy_servers_refresh(&run);
+	alive_ns = tailor_clock_ns();
 	kill_process(first);
 	world.listening[0] = 0;
 	proxy_servers_refresh(&run);
+	assert_in_range(world.alive_ns, began_ns, alive_ns);
 	/* Who waits for its answer is told, once. */
 	proxy_servers_refresh(&run);
 	assert_int_equal(world.gone[0], 1);
