@@ -197,14 +197,18 @@ int tailor_command_export(int argc, char **argv)
 	struct options options = {.filter = {.command = "tailor export", .cause = -1}, .path = DUMP_DEFAULT_PATH};
 	struct dump_chosen chosen = {.filter = &options.filter};
 	struct dump_found found;
-	int status = TAILOR_EXIT_FAILED;
+	int status = TAILOR_EXIT_FAILED, error;
 
 	if (argp_parse(&parser, argc, argv, 0, NULL, &options) != 0)
 		return TAILOR_EXIT_USAGE;
-	if (dump_filter_read(&options.filter, options.path, dump_chosen_take, &chosen, &found) == 0) {
+	error = dump_filter_read(&options.filter, options.path, dump_chosen_take, &chosen, &found);
+	if (!error) {
 		dump_chosen_finish(&chosen);
 		dump_chosen_by_time(&chosen);
 		status = write_output(&options, &chosen);
+	} else if (error == -ENODATA && options.json) {
+		/* As `dump --json`: a program that reads JSON gets some, also when there is nothing in it. */
+		write_output(&options, &chosen);
 	}
 	dump_chosen_free(&chosen);
 	return status;

@@ -240,6 +240,11 @@ with tempfile.TemporaryDirectory() as base:
         write(path, [timeline(i + 1, [(25, 5_000_000 + i)], START + i * every * 60 * 10**9) for i in range(14 * 96 // every)])
     rate = [line for line in dump("--compare", often, rare)[0].splitlines() if line.startswith("  slow requests a")]
     assert len(rate) == 1 and len(rate[0]) <= 97 and re.search("an hour +3[.0-9]*/h +0[.0-9]*/h +-3[.0-9]*/h .* less$", rate[0]), rate
+    empty = os.path.join(base, "empty")
+    os.mkdir(empty)
+    for pair in (before, empty), (empty, before):
+        assert all(entry["verdict"] == "too few" for entry in json.loads(dump("--compare", "--json", *pair, code=1)[0])["differences"])
+        assert dump("--compare", *pair, code=1)[0] == ""
     # Of one moment nobody can say how often.
     assert [differences(before, store)["slow-per-second", None][side] for side in "ab"] == [8.0, None]
     text = dump("--compare", before, store)[0]

@@ -149,6 +149,7 @@ with tempfile.TemporaryDirectory() as base:
     chosen = Slices(read(export(store, "--request", "00000000000000b2", "-o", "-")[0]))
     assert {s["args"]["request"] for s in chosen.slices} == {"00000000000000b2"}
     assert json.loads(export(store, "--format", "json")[0])["timelines"] == dumped
+    assert json.loads(export(store, "--format", "json", "--cause", "sleep", code=1)[0]) == {"timelines": []}
     for wrong in (["--format", "svg"], ["one", "two"], ["--slowest", "0"]):
         export(*wrong, code=2)
     assert "no slow request has been recorded yet" in export(os.path.join(base, "nowhere"), "-o", output, code=1)[1]
