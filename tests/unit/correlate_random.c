@@ -221,7 +221,7 @@ static void a_virtual_thread_that_parks_50000_times_takes_no_quadratic_time(void
 /* While a worker is on its CPU for 100 s, others come and go all the time. */
 static void a_long_request_among_50000_short_ones_takes_no_quadratic_time(void **state)
 {
-	static struct tailor_window_event events[100010];
+	static struct tailor_window_event events[100000 + 64];
 	struct timespec from, to;
 	struct scene scene;
 
