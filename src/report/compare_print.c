@@ -69,18 +69,24 @@ static const char *name_of(char buffer[64], const struct tailor_difference *diff
 	return buffer;
 }
 
-static void print_store(FILE *out, char letter, const char *path, const struct tailor_summary *summary)
+static size_t slow_in(const struct tailor_summary *summary)
 {
-	char printable[4 * TAILOR_REPORT_COLUMNS];
 	size_t slow = 0;
 
 	for (size_t i = 0; i < summary->count; i++)
 		slow += !summary->requests[i].ordinary;
+	return slow;
+}
+
+static void print_store(FILE *out, char letter, const char *path, const struct tailor_summary *summary)
+{
+	char printable[4 * TAILOR_REPORT_COLUMNS];
+	size_t slow = slow_in(summary);
+
 	tailor_report_printable(printable, sizeof(printable), path, 50);
-	fprintf(out, "%c  %s: %zu slow, %zu ordinary", letter, printable, slow, summary->count - slow);
+	fprintf(out, "%c  %s: %zu slow, %zu ordinary\n", letter, printable, slow, summary->count - slow);
 	if (summary->omitted > 0)
-		fprintf(out, ", %" PRIu64 " only counted", summary->omitted);
-	fputc('\n', out);
+		fprintf(out, "   %" PRIu64 " more were only counted: they are in the rate, and in no latency or cause\n", summary->omitted);
 }
 
 static void print_text(FILE *out, const struct tailor_difference *differences, int count)
@@ -118,8 +124,16 @@ static json_t *number(double value)
 	return isnan(value) ? json_null() : json_real(value);
 }
 
-static int print_json(FILE *out, const char *name_a, const char *name_b, const struct tailor_difference *differences,
-                      int count)
+static json_t *requests_in(const struct tailor_summary *summary)
+{
+	size_t slow = slow_in(summary);
+
+	return json_pack("{s:I, s:I, s:I}", "slow", (json_int_t)slow, "ordinary", (json_int_t)(summary->count - slow), "only_counted",
+	                 (json_int_t)summary->omitted);
+}
+
+static int print_json(FILE *out, const char *name_a, const struct tailor_summary *a, const char *name_b, const struct tailor_summary *b,
+                      const struct tailor_difference *differences, int count)
 {
 	char path[2][4096 + 1];
 	json_t *array = json_array(), *root;
@@ -138,9 +152,9 @@ static int print_json(FILE *out, const char *name_a, const char *name_b, const s
 			json_object_set_new(entry, "quantile", json_real(difference->quantile));
 		json_array_append_new(array, entry);
 	}
-	root = json_pack("{s:s, s:s, s:i, s:s, s:o}", "a", tailor_report_utf8(path[0], sizeof(path[0]), name_a), "b",
-	                 tailor_report_utf8(path[1], sizeof(path[1]), name_b), "resamples", TAILOR_COMPARE_RESAMPLES, "of",
-	                 "stored requests: slow ones, and one in N ordinary ones; not of all", "differences", array);
+	root = json_pack("{s:s, s:s, s:o, s:o, s:i, s:s, s:o}", "a", tailor_report_utf8(path[0], sizeof(path[0]), name_a), "b",
+	                 tailor_report_utf8(path[1], sizeof(path[1]), name_b), "a_requests", requests_in(a), "b_requests", requests_in(b),
+	                 "resamples", TAILOR_COMPARE_RESAMPLES, "of", "stored requests: slow ones, and one in N ordinary ones; not of all", "differences", array);
 	text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
 	json_decref(root);
 	if (!text)
@@ -159,7 +173,7 @@ int tailor_report_compare(FILE *out, const char *name_a, const struct tailor_sum
 	if (count < 0)
 		return count;
 	if (json)
-		return print_json(out, name_a, name_b, differences, count);
+		return print_json(out, name_a, a, name_b, b, differences, count);
 	print_store(out, 'A', name_a, a);
 	print_store(out, 'B', name_b, b);
 	print_text(out, differences, count);

@@ -245,6 +245,12 @@ with tempfile.TemporaryDirectory() as base:
     for pair in (before, empty), (empty, before):
         assert all(entry["verdict"] == "too few" for entry in json.loads(dump("--compare", "--json", *pair, code=1)[0])["differences"])
         assert dump("--compare", *pair, code=1)[0] == ""
+    # What was only counted is in the rate alone, and that is said.
+    counts = json.loads(dump("--compare", "--json", times, before)[0])
+    assert counts["a_requests"] == {"slow": 2, "ordinary": 0, "only_counted": 5002}, counts
+    assert counts["b_requests"] == {"slow": 240, "ordinary": 0, "only_counted": 0}, counts
+    text = dump("--compare", times, before)[0]
+    assert "5002 more were only counted: they are in the rate, and in no latency or cause" in text and all(len(line) <= 100 for line in text.splitlines()), text
     # Of one moment nobody can say how often.
     assert [differences(before, store)["slow-per-second", None][side] for side in "ab"] == [8.0, None]
     text = dump("--compare", before, store)[0]
