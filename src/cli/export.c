@@ -15,6 +15,7 @@
 #include "report/report.h"
 
 #define DEFAULT_OUTPUT "tailor.pftrace"
+#define MINUTE_NS UINT64_C(60000000000)
 
 struct options {
 	struct dump_filter filter;
@@ -67,7 +68,10 @@ static const struct argp parser = {
         .children = children,
 };
 
-/* How many timelines at the start are from before the machine was last started: CLOCK_MONOTONIC began anew since. */
+/*
+ * How many timelines at the start are from before the machine was last started: CLOCK_MONOTONIC began anew since, and not long before the
+ * one before. Where only the wall clock was set back, it began long before that.
+ */
 static size_t count_earlier_boots(const struct dump_chosen *chosen)
 {
 	size_t earlier = 0;
@@ -75,7 +79,8 @@ static size_t count_earlier_boots(const struct dump_chosen *chosen)
 	for (size_t i = 1; i < chosen->count; i++) {
 		const struct tailor_request *before = &chosen->timelines[i - 1].request, *request = &chosen->timelines[i].request;
 
-		if (request->begin_ns < before->begin_ns && before->begin_ns - request->begin_ns > UINT64_C(60000000000))
+		if (request->begin_ns < before->begin_ns && before->begin_ns - request->begin_ns > MINUTE_NS &&
+		    request->wall_ns + MINUTE_NS > before->wall_ns + request->begin_ns)
 			earlier = i;
 	}
 	return earlier;

@@ -205,6 +205,11 @@ with tempfile.TemporaryDirectory() as base:
     assert trace.clocks == [{perfetto.BUILTIN_CLOCK_MONOTONIC: 10**10, perfetto.BUILTIN_CLOCK_REALTIME: WALL},
                             {perfetto.BUILTIN_CLOCK_MONOTONIC: 11 * 10**9, perfetto.BUILTIN_CLOCK_REALTIME: WALL - 4 * 10**9}]
 
+    # By two minutes, which is no start of the machine.
+    write(back, [timeline(1, journey, WALL, begin_ns=10**12), timeline(2, journey, WALL - 20 * 10**9, begin_ns=11 * 10**11)])
+    data, error = export(back, "-o", "-")
+    assert "left out" not in error and len({s["args"]["request"] for s in Slices(read(data)).slices}) == 2, error
+
     # The machine was started anew in between: one clock, one boot.
     boots = os.path.join(base, "boots")
     write(boots, [timeline(1, journey, WALL, begin_ns=9 * 10**12), timeline(2, journey, WALL + 10**12, begin_ns=10**10)])
