@@ -11,7 +11,7 @@
 #include "report/report.h"
 #include "report/summary.h"
 
-#define NAME_COLUMNS 34
+#define NAME_COLUMNS 35
 
 static const char *const headings[] = {
         [TAILOR_MEASURE_RATE] = "how often",

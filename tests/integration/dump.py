@@ -245,6 +245,13 @@ with tempfile.TemporaryDirectory() as base:
     for pair in (before, empty), (empty, before):
         assert all(entry["verdict"] == "too few" for entry in json.loads(dump("--compare", "--json", *pair, code=1)[0])["differences"])
         assert dump("--compare", *pair, code=1)[0] == ""
+    # Also the longest name of a cause leaves the columns where they are.
+    for rows in dump("--by-cause", rare)[0].splitlines(), dump("--compare", often, rare)[0].splitlines()[-20:]:
+        row = next(line for line in rows if "waiting for a place at the server" in line)
+        head = next(line for line in reversed(rows[:rows.index(row)]) if "mostly" in line or "B - A" in line)
+        word = "share" if "share" in head else "B - A"
+        assert row[head.index(word) + len(word)] == " " and row[head.index(word) + len(word) - 1] != " ", (head, row)
+
     # What was only counted is in the rate alone, and that is said.
     counts = json.loads(dump("--compare", "--json", times, before)[0])
     assert counts["a_requests"] == {"slow": 2, "ordinary": 0, "only_counted": 5002}, counts
