@@ -183,7 +183,9 @@ int dump_filter_read(const struct dump_filter *filter, const char *path,
 
 		ret_found->read++;
 		ret_found->wanted += (uint64_t)wanted;
-		ret_found->omitted += timeline.omitted;
+		/* What these took and why nobody knows, but when they were. */
+		if (timeline.request.wall_ns >= filter->since_ns)
+			ret_found->omitted += timeline.omitted;
 		taken = take(context, &timeline, wanted);
 		if (taken != 1)
 			tailor_timeline_free(&timeline);

@@ -31,7 +31,7 @@ int dump_filter_wants(const struct dump_filter *filter, const struct tailor_time
 struct dump_found {
 	uint64_t read;
 	uint64_t wanted;
-	uint64_t omitted; /* slow requests of which the store only says that there were more */
+	uint64_t omitted; /* slow requests, since --since, of which the store only says that there were more */
 	int damaged;      /* something was there that could not be read */
 };
 

@@ -54,10 +54,14 @@ int dump_by_cause(const struct dump_filter *filter, const char *path, int json)
 int dump_compare(const struct dump_filter *filter, const char *path_a, const char *path_b, int json)
 {
 	struct tailor_summary a = {0}, b = {0};
-	int status = TAILOR_EXIT_FAILED;
+	int status = TAILOR_EXIT_FAILED, error = read_summary(filter, path_a, &a);
 
-	if (read_summary(filter, path_a, &a) == 0 && read_summary(filter, path_b, &b) == 0)
+	if (!error || (error == -ENODATA && json))
+		error = read_summary(filter, path_b, &b) ?: error;
+	if (!error)
 		status = dump_written(filter, tailor_report_compare(stdout, path_a, &a, path_b, &b, json));
+	else if (error == -ENODATA && json)
+		dump_written(filter, tailor_report_compare(stdout, path_a, &a, path_b, &b, json));
 	tailor_summary_free(&a);
 	tailor_summary_free(&b);
 	return status;

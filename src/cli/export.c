@@ -15,6 +15,7 @@
 #include "report/report.h"
 
 #define DEFAULT_OUTPUT "tailor.pftrace"
+#define MINUTE_NS UINT64_C(60000000000)
 
 struct options {
 	struct dump_filter filter;
@@ -67,7 +68,10 @@ static const struct argp parser = {
         .children = children,
 };
 
-/* How many timelines at the start are from before the machine was last started: CLOCK_MONOTONIC began anew since. */
+/*
+ * How many timelines at the start are from before the machine was last started: CLOCK_MONOTONIC began anew since, and not long before the
+ * one before. Where only the wall clock was set back, it began long before that.
+ */
 static size_t count_earlier_boots(const struct dump_chosen *chosen)
 {
 	size_t earlier = 0;
@@ -75,7 +79,8 @@ static size_t count_earlier_boots(const struct dump_chosen *chosen)
 	for (size_t i = 1; i < chosen->count; i++) {
 		const struct tailor_request *before = &chosen->timelines[i - 1].request, *request = &chosen->timelines[i].request;
 
-		if (request->begin_ns < before->begin_ns && before->begin_ns - request->begin_ns > UINT64_C(60000000000))
+		if (request->begin_ns < before->begin_ns && before->begin_ns - request->begin_ns > MINUTE_NS &&
+		    request->wall_ns + MINUTE_NS > before->wall_ns + request->begin_ns)
 			earlier = i;
 	}
 	return earlier;
@@ -197,14 +202,18 @@ int tailor_command_export(int argc, char **argv)
 	struct options options = {.filter = {.command = "tailor export", .cause = -1}, .path = DUMP_DEFAULT_PATH};
 	struct dump_chosen chosen = {.filter = &options.filter};
 	struct dump_found found;
-	int status = TAILOR_EXIT_FAILED;
+	int status = TAILOR_EXIT_FAILED, error;
 
 	if (argp_parse(&parser, argc, argv, 0, NULL, &options) != 0)
 		return TAILOR_EXIT_USAGE;
-	if (dump_filter_read(&options.filter, options.path, dump_chosen_take, &chosen, &found) == 0) {
+	error = dump_filter_read(&options.filter, options.path, dump_chosen_take, &chosen, &found);
+	if (!error) {
 		dump_chosen_finish(&chosen);
 		dump_chosen_by_time(&chosen);
 		status = write_output(&options, &chosen);
+	} else if (error == -ENODATA && options.json) {
+		/* As `dump --json`: a program that reads JSON gets some, also when there is nothing in it. */
+		write_output(&options, &chosen);
 	}
 	dump_chosen_free(&chosen);
 	return status;

@@ -30,7 +30,7 @@ static void add(struct hearing *hearing, uint32_t tid, uint64_t from_ns, uint64_
 		testimony->list = list;
 		hearing->capacity = capacity;
 	}
-	testimony->list[testimony->count++] = (struct told){tid, from_ns, to_ns};
+	testimony->list[testimony->count++] = (struct told){tid, from_ns, to_ns, 0};
 }
 
 /* Where a virtual thread ran between two times. */
@@ -128,6 +128,31 @@ static void hear_mounts(struct hearing *hearing, const struct tailor_window *win
 	}
 }
 
+static int by_begin(const void *a, const void *b)
+{
+	const struct told *left = a, *right = b;
+
+	if (left->from_ns != right->from_ns)
+		return left->from_ns < right->from_ns ? -1 : 1;
+	return (left->to_ns > right->to_ns) - (left->to_ns < right->to_ns);
+}
+
+/* Orders the list, and finds for each the last one before it that ended later. */
+static void put_in_order(struct testimony *testimony)
+{
+	struct told *list = testimony->list;
+
+	if (testimony->count > 1)
+		qsort(list, testimony->count, sizeof(*list), by_begin);
+	for (size_t i = 1; i < testimony->count; i++) {
+		size_t outer = i;
+
+		while (outer > 0 && list[outer - 1].to_ns <= list[i].to_ns)
+			outer = list[outer - 1].outer;
+		list[i].outer = outer;
+	}
+}
+
 int testimony_hear(struct testimony *testimony, const struct tailor_window *window, const struct wire *wire, uint32_t pid)
 {
 	struct mounts mounts;
@@ -140,6 +165,7 @@ int testimony_hear(struct testimony *testimony, const struct tailor_window *wind
 		if (testimony->telling == TELLING_NOTHING)
 			hear_mounts(&hearing, window, wire);
 		error = hearing.error;
+		put_in_order(testimony);
 	}
 	mounts_free(&mounts);
 	return error;
@@ -153,20 +179,24 @@ void testimony_free(struct testimony *testimony)
 
 const struct told *testimony_before(const struct testimony *testimony, uint64_t time_ns, uint64_t *ret_until_ns)
 {
-	const struct told *found = NULL;
+	size_t low = 0, high = testimony->count;
 
 	*ret_until_ns = 0;
-	for (size_t i = 0; i < testimony->count; i++) {
-		const struct told *told = &testimony->list[i];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
 
-		if (told->from_ns >= time_ns)
-			continue;
-		if (told->to_ns >= time_ns) {
-			if (!found || told->from_ns > found->from_ns)
-				found = told;
-		} else if (told->to_ns > *ret_until_ns) {
-			*ret_until_ns = told->to_ns;
-		}
+		if (testimony->list[middle].from_ns < time_ns)
+			low = middle + 1;
+		else
+			high = middle;
 	}
-	return found;
+	/* Those that are passed over ended even earlier than the one that leads past them. */
+	for (; low > 0; low = testimony->list[low - 1].outer) {
+		const struct told *told = &testimony->list[low - 1];
+
+		if (told->to_ns >= time_ns)
+			return told;
+		*ret_until_ns = told->to_ns;
+	}
+	return NULL;
 }

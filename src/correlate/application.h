@@ -14,6 +14,7 @@ struct told {
 	uint32_t tid;
 	uint64_t from_ns;
 	uint64_t to_ns;
+	size_t outer; /* index + 1 of the last one before it that ended later; 0: none did */
 };
 
 enum telling {
@@ -26,7 +27,7 @@ struct testimony {
 	enum telling telling;
 	uint8_t by_application; /* TELLING_WHO: it is its word */
 	uint32_t first_event;   /* TELLING_WHO: index in the window of the event with which the first one began */
-	struct told *list;
+	struct told *list; /* by from_ns */
 	size_t count;
 };
 

@@ -5,7 +5,6 @@
 
 #include "correlate/calls.h"
 
-#define AFTERWARDS_NS 1000000 /* so long after a response, while it has a CPU or sleeps, its writer may come back to it: a lock, a log */
 #define RUN_ENTRIES 256 /* how far a thread's single run is looked through */
 
 /* A receive or write for somebody else, known to the proxy or not. */
@@ -113,7 +112,7 @@ uint64_t owner_at_other_until(const struct path *path)
 		const struct tailor_event *event = thread_entry_event(path->index, thread, position);
 
 		if (event->time_ns < path->now_ns && event->kind == TAILOR_EVENT_SYSCALL_WRITE && serves_other(path, thread, position))
-			return event->time_ns + AFTERWARDS_NS + kept_waiting(path, thread, position, path->cursor.position);
+			return event->time_ns + TRAFFIC_AFTERWARDS_NS + kept_waiting(path, thread, position, path->cursor.position);
 	}
 	return 0;
 }
@@ -125,7 +124,7 @@ int owner_worked_alone(const struct path *path, uint64_t low_ns)
 	if (owner_stayed(path))
 		return 1;
 	return owner_at_other_until(path) <= low_ns &&
-	       traffic_alone(path->traffic, path->server_pid, owner_request(path), low_ns, path->now_ns, &since_ns) && since_ns <= low_ns;
+	       traffic_alone(path->traffic, path->server_pid, low_ns, path->now_ns, &since_ns) && since_ns <= low_ns;
 }
 
 int owner_was_woken_for(const struct path *path, const struct stretch *wait)
@@ -158,7 +157,7 @@ int owner_was_idle(const struct path *path, const struct thread_events *thread, 
 	uint32_t before = wakeup > 0 ? thread->entries[wakeup - 1].scheduling : NO_POSITION;
 	uint64_t since_ns = before == NO_POSITION ? 0 : thread_entry_event(path->index, thread, before)->time_ns;
 
-	return !traffic_throughout(path->traffic, path->server_pid, owner_request(path), since_ns, event->time_ns);
+	return !traffic_throughout(path->traffic, path->server_pid, since_ns, event->time_ns);
 }
 
 /* Did the waiting thread serve other requests between the receive and the wait? */

@@ -123,7 +123,7 @@ static void add_work(struct path *path, const struct stretch *stretch, uint64_t 
 		if (end <= other_until)
 			alone = 0;
 		else if (!stayed)
-			alone = traffic_alone(path->traffic, path->server_pid, owner_request(path), max_ns(low, other_until), end, &at);
+			alone = traffic_alone(path->traffic, path->server_pid, max_ns(low, other_until), end, &at);
 		path->now_ns = end;
 		/* Who was at work when the request came, and at nobody else's request, is at something that nobody asked for. */
 		if (alone && !stayed)

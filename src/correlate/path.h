@@ -34,7 +34,7 @@ struct path {
 	/* Set by the caller. */
 	const struct thread_index *index;
 	const struct pauses *pauses;
-	const struct traffic *traffic;
+	struct traffic *traffic;
 	const struct overlays *overlays;
 	const struct stalls *stalls;
 	struct span_list *spans;

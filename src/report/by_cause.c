@@ -34,10 +34,10 @@ static void print_text(FILE *out, const struct tailor_summary *summary, const st
 	fputc('\n', out);
 	if (summary->omitted > 0)
 		fprintf(out, "%" PRIu64 " more slow requests were only counted: their time is in no sum\n", summary->omitted);
-	fprintf(out, "\n%-31s %6s %6s %8s %6s %8s %8s  %s\n", "cause", "mostly", "seen", "time", "share", "median", "max",
+	fprintf(out, "\n%-33s %6s %6s %8s %6s %8s %8s  %s\n", "cause", "mostly", "seen", "time", "share", "median", "max",
 	        "worst request");
 	for (int i = 0; i < count; i++)
-		fprintf(out, "%-31s %6" PRIu64 " %6" PRIu64 " %8s %5.1f%% %8s %8s  %016" PRIx64 "\n",
+		fprintf(out, "%-33s %6" PRIu64 " %6" PRIu64 " %8s %5.1f%% %8s %8s  %016" PRIx64 "\n",
 		        tailor_cause_name(sums[i].cause), sums[i].dominant_in, sums[i].seen_in,
 		        duration(total, sums[i].total_ns), 100 * share(sums[i].total_ns, total_ns),
 		        duration(median, sums[i].median_ns), duration(max, sums[i].max_ns), sums[i].worst);

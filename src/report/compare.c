@@ -158,7 +158,9 @@ static void measure(const struct sample *sample, double ret[STATS])
 	}
 	for (int cause = 0; cause < TAILOR_CAUSES; cause++)
 		causes[cause] = stored > 0 ? causes[cause] / stored : (double)NAN;
-	ret[0] = slow / ((double)sample->blocks * (double)sample->block_ns / (double)SECOND_NS);
+	/* Time is known in whole stretches only: of a few of them, or of one request, a rate would be far off. */
+	ret[0] = sample->blocks < BLOCKS_MIN ? (double)NAN
+	                                     : slow / ((double)sample->blocks * (double)sample->block_ns / (double)SECOND_NS);
 	weigh_quantiles(sample, 0, ret + 1);
 	weigh_quantiles(sample, 1, ret + 1 + QUANTILES);
 }

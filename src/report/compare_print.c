@@ -11,7 +11,7 @@
 #include "report/report.h"
 #include "report/summary.h"
 
-#define NAME_COLUMNS 34
+#define NAME_COLUMNS 35
 
 static const char *const headings[] = {
         [TAILOR_MEASURE_RATE] = "how often",
@@ -27,7 +27,13 @@ static const char *const measure_keys[] = {
         [TAILOR_MEASURE_CAUSE] = "cause-time",
 };
 
-/* "12.3 ms", "+12.3 ms", "-"; a rate has no unit. */
+/* Fewer than one in ten seconds, in both: these are told by the hour. */
+static int is_rare(const struct tailor_difference *difference)
+{
+	return !(difference->a >= 0.1) && !(difference->b >= 0.1);
+}
+
+/* "12.3 ms", "+12.3 ms", "2.5/s", "2.5/h", "-". */
 static const char *value(char buffer[32], const struct tailor_difference *difference, double number, int sign)
 {
 	char text[30];
@@ -35,7 +41,7 @@ static const char *value(char buffer[32], const struct tailor_difference *differ
 	if (isnan(number))
 		return "-";
 	if (difference->measure == TAILOR_MEASURE_RATE) {
-		snprintf(buffer, 32, sign ? "%+.3g/s" : "%.3g/s", number);
+		snprintf(buffer, 32, sign ? "%+.3g/%s" : "%.3g/%s", is_rare(difference) ? 3600 * number : number, is_rare(difference) ? "h" : "s");
 		return buffer;
 	}
 	tailor_format_duration(text, sizeof(text), (uint64_t)llround(fabs(number)));
@@ -55,7 +61,7 @@ static const char *verdict(const struct tailor_difference *difference)
 static const char *name_of(char buffer[64], const struct tailor_difference *difference)
 {
 	switch (difference->measure) {
-	case TAILOR_MEASURE_RATE: return "slow requests a second";
+	case TAILOR_MEASURE_RATE: return is_rare(difference) ? "slow requests an hour" : "slow requests a second";
 	case TAILOR_MEASURE_CAUSE: return tailor_cause_name(difference->cause);
 	case TAILOR_MEASURE_SLOW:
 	case TAILOR_MEASURE_ORDINARY: snprintf(buffer, 64, "p%g", 100 * difference->quantile); break;
@@ -63,18 +69,24 @@ static const char *name_of(char buffer[64], const struct tailor_difference *diff
 	return buffer;
 }
 
-static void print_store(FILE *out, char letter, const char *path, const struct tailor_summary *summary)
+static size_t slow_in(const struct tailor_summary *summary)
 {
-	char printable[4 * TAILOR_REPORT_COLUMNS];
 	size_t slow = 0;
 
 	for (size_t i = 0; i < summary->count; i++)
 		slow += !summary->requests[i].ordinary;
+	return slow;
+}
+
+static void print_store(FILE *out, char letter, const char *path, const struct tailor_summary *summary)
+{
+	char printable[4 * TAILOR_REPORT_COLUMNS];
+	size_t slow = slow_in(summary);
+
 	tailor_report_printable(printable, sizeof(printable), path, 50);
-	fprintf(out, "%c  %s: %zu slow, %zu ordinary", letter, printable, slow, summary->count - slow);
+	fprintf(out, "%c  %s: %zu slow, %zu ordinary\n", letter, printable, slow, summary->count - slow);
 	if (summary->omitted > 0)
-		fprintf(out, ", %" PRIu64 " only counted", summary->omitted);
-	fputc('\n', out);
+		fprintf(out, "   %" PRIu64 " more were only counted: they are in the rate, and in no latency or cause\n", summary->omitted);
 }
 
 static void print_text(FILE *out, const struct tailor_difference *differences, int count)
@@ -101,8 +113,9 @@ static void print_text(FILE *out, const struct tailor_difference *differences, i
 	        "\n\"less\" and \"more\": zero is outside the interval (bootstrap over stretches of time, %d resamples).\n"
 	        "=: no difference is shown. One row in twenty would be told to differ where none does. Too few: fewer\n"
 	        "than ten requests beyond the quantile, or ten seconds, or five with requests. Time counts from the\n"
-	        "first timeline to the last. A store holds slow requests and one in N others: quantiles of all\n"
-	        "requests cannot be had from it, but from an access log (access_log.path), which this does not read.\n",
+	        "first timeline to the last. What is slow is told by slow.threshold: compare stores that had the same\n"
+	        "one. A store holds slow requests and one in N others: quantiles of all requests cannot be had from\n"
+	        "it, but from an access log (access_log.path), which this does not read.\n",
 	        TAILOR_COMPARE_RESAMPLES);
 }
 
@@ -111,8 +124,16 @@ static json_t *number(double value)
 	return isnan(value) ? json_null() : json_real(value);
 }
 
-static int print_json(FILE *out, const char *name_a, const char *name_b, const struct tailor_difference *differences,
-                      int count)
+static json_t *requests_in(const struct tailor_summary *summary)
+{
+	size_t slow = slow_in(summary);
+
+	return json_pack("{s:I, s:I, s:I}", "slow", (json_int_t)slow, "ordinary", (json_int_t)(summary->count - slow), "only_counted",
+	                 (json_int_t)summary->omitted);
+}
+
+static int print_json(FILE *out, const char *name_a, const struct tailor_summary *a, const char *name_b, const struct tailor_summary *b,
+                      const struct tailor_difference *differences, int count)
 {
 	char path[2][4096 + 1];
 	json_t *array = json_array(), *root;
@@ -131,9 +152,9 @@ static int print_json(FILE *out, const char *name_a, const char *name_b, const s
 			json_object_set_new(entry, "quantile", json_real(difference->quantile));
 		json_array_append_new(array, entry);
 	}
-	root = json_pack("{s:s, s:s, s:i, s:s, s:o}", "a", tailor_report_utf8(path[0], sizeof(path[0]), name_a), "b",
-	                 tailor_report_utf8(path[1], sizeof(path[1]), name_b), "resamples", TAILOR_COMPARE_RESAMPLES, "of",
-	                 "stored requests: slow ones, and one in N ordinary ones; not of all", "differences", array);
+	root = json_pack("{s:s, s:s, s:o, s:o, s:i, s:s, s:o}", "a", tailor_report_utf8(path[0], sizeof(path[0]), name_a), "b",
+	                 tailor_report_utf8(path[1], sizeof(path[1]), name_b), "a_requests", requests_in(a), "b_requests", requests_in(b),
+	                 "resamples", TAILOR_COMPARE_RESAMPLES, "of", "stored requests: slow ones, and one in N ordinary ones; not of all", "differences", array);
 	text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
 	json_decref(root);
 	if (!text)
@@ -152,7 +173,7 @@ int tailor_report_compare(FILE *out, const char *name_a, const struct tailor_sum
 	if (count < 0)
 		return count;
 	if (json)
-		return print_json(out, name_a, name_b, differences, count);
+		return print_json(out, name_a, a, name_b, b, differences, count);
 	print_store(out, 'A', name_a, a);
 	print_store(out, 'B', name_b, b);
 	print_text(out, differences, count);

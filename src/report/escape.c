@@ -37,9 +37,35 @@ static int is_printable(uint32_t character)
 		return 0;
 	/* Separators, and what changes the direction of the text around it. */
 	if ((character >= 0x2028 && character <= 0x202e) || (character >= 0x2066 && character <= 0x2069) ||
-	    character == 0x200e || character == 0x200f || character == 0xfeff)
+	    character == 0x200e || character == 0x200f || character == 0x061c || character == 0xfeff)
 		return 0;
 	return 1;
+}
+
+/* Two for what terminals show twice as wide as a letter: East Asian Width W and F (Unicode Annex 11), by its blocks. */
+static size_t columns_of(uint32_t character)
+{
+	static const struct {
+		uint32_t first, last;
+	} wide[] = {{0x1100, 0x115f},   {0x231a, 0x231b},   {0x23e9, 0x23f3},  {0x25fd, 0x25fe},  {0x2614, 0x27bf},
+	            {0x2b1b, 0x2b55},   {0x2e80, 0xa4cf},   {0xa960, 0xa97f},  {0xac00, 0xd7a3},  {0xf900, 0xfaff},
+	            {0xfe10, 0xfe6f},   {0xff01, 0xff60},   {0xffe0, 0xffe6},  {0x16fe0, 0x1b2ff}, {0x1f004, 0x1faff},
+	            {0x20000, 0x3fffd}};
+
+	for (size_t i = 0; i < sizeof(wide) / sizeof(wide[0]); i++) {
+		if (character >= wide[i].first && character <= wide[i].last)
+			return 2;
+	}
+	return 1;
+}
+
+size_t tailor_report_character(const char *text, size_t *ret_columns)
+{
+	uint32_t character = 0;
+	size_t length = decode((const unsigned char *)text, &character);
+
+	*ret_columns = columns_of(character);
+	return length ? length : 1;
 }
 
 size_t tailor_report_printable(char *buffer, size_t size, const char *text, size_t columns)
@@ -52,7 +78,7 @@ size_t tailor_report_printable(char *buffer, size_t size, const char *text, size
 		uint32_t character = 0;
 		size_t length = decode(from, &character);
 		int plain = length > 0 && is_printable(character);
-		size_t bytes = plain ? length : 4, takes = plain ? 1 : 4;
+		size_t bytes = plain ? length : 4, takes = plain ? columns_of(character) : 4;
 
 		if (width + takes > columns || used + bytes + 1 > size)
 			break;

@@ -84,7 +84,7 @@ static json_t *losses(const struct tailor_timeline *timeline)
 		const struct tailor_loss *loss = &timeline->losses[i];
 
 		json_array_append_new(array, json_pack("{s:o, s:o, s:o, s:o}", "channel", text(loss->channel),
-		                                       "from_ns", number(loss->from_ns), "to_ns",
+		                                       "from_ns", loss->from_ns ? number(loss->from_ns) : json_null(), "to_ns",
 		                                       loss->to_ns == UINT64_MAX ? json_null() : number(loss->to_ns),
 		                                       "events", number(loss->events)));
 	}

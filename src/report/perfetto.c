@@ -88,7 +88,8 @@ static void annotate_slice(struct annotations *annotations, const struct slice *
 	annotate_text(annotations, "server", timeline->request.server);
 	annotate_text(annotations, "dominant", tailor_cause_key(timeline->dominant));
 	annotate_number(annotations, "dominant_ns", timeline->dominant_ns);
-	annotate_number(annotations, "server_ns", timeline->server_ns);
+	if (timeline->server_ns)
+		annotate_number(annotations, "server_ns", timeline->server_ns);
 	annotate_text(annotations, "join", tailor_join_name(timeline->join));
 	annotate_text(annotations, "kept", timeline->kept == TAILOR_KEPT_BASELINE ? "baseline" : "slow");
 	annotate_number(annotations, "losses", timeline->loss_count);
@@ -140,17 +141,18 @@ static int put_clocks(FILE *out, uint64_t monotonic_ns, uint64_t wall_ns, int fi
 	return put(out, &packet);
 }
 
-static int put_all_clocks(FILE *out, const struct tailor_timeline *timelines, size_t count)
+/* Slices are by start, on the trace's own clock: it never goes back, whatever was done to the other one. */
+static int put_all_clocks(FILE *out, const struct slice *slices, size_t count)
 {
-	int64_t told = 0;
+	uint64_t told = 0;
 	int error = 0, first = 1;
 
 	for (size_t i = 0; i < count && !error; i++) {
-		const struct tailor_request *request = &timelines[i].request;
-		int64_t offset = (int64_t)(request->wall_ns - request->begin_ns);
-		int64_t step = offset - told;
+		const struct tailor_request *request = &slices[i].timeline->request;
+		uint64_t offset = request->wall_ns - request->begin_ns;
+		int64_t step = (int64_t)(offset - told);
 
-		if (!first && (request->wall_ns == 0 || (step < WALL_STEP_NS && step > -WALL_STEP_NS)))
+		if (slices[i].span || (!first && (request->wall_ns == 0 || (step < WALL_STEP_NS && step > -WALL_STEP_NS))))
 			continue;
 		error = put_clocks(out, request->begin_ns, request->wall_ns, first);
 		told = offset;
@@ -324,7 +326,7 @@ static int put_all(FILE *out, const struct tailor_timeline *timelines, size_t co
 {
 	struct moment *moments = calloc(3 * slice_count + 1, sizeof(*moments));
 	size_t *before = calloc(count + 1, sizeof(*before)), used;
-	int error = moments && before ? put_all_clocks(out, timelines, count) : -ENOMEM;
+	int error = moments && before ? put_all_clocks(out, slices, slice_count) : -ENOMEM;
 
 	for (size_t i = 0; i < tracks->count && !error; i++)
 		error = put_track(out, tracks, i);

@@ -41,10 +41,13 @@ int tailor_report_perfetto(FILE *out, const struct tailor_timeline *timelines, s
 
 /*
  * Copies text so that it is safe to print: printable UTF-8 stays, anything else (control characters, broken sequences,
- * characters that turn the direction of writing) becomes \xNN. Cuts it to `columns` characters, with "..." at the end
- * when something is left out, and to `size` bytes. Returns how many columns it takes.
+ * characters that turn the direction of writing) becomes \xNN. Cuts it to `columns` columns, of which a wide character takes
+ * two, with "..." at the end when something is left out, and to `size` bytes. Returns how many columns it takes.
  */
 size_t tailor_report_printable(char *buffer, size_t size, const char *text, size_t columns);
+
+/* The first character of a text that is not empty: returns its bytes, and how many columns it takes. */
+size_t tailor_report_character(const char *text, size_t *ret_columns);
 
 /* The server that the request was at during one of the timeline's spans: before it was moved, the one that it was moved from. */
 const char *tailor_report_server(const struct tailor_timeline *timeline, const struct tailor_span *span);

@@ -62,7 +62,7 @@ int tailor_report_by_cause(FILE *out, const struct tailor_summary *summary, int 
 
 /* What two stores are compared by. */
 enum tailor_measure {
-	TAILOR_MEASURE_RATE,     /* slow requests a second, from the first timeline to the last */
+	TAILOR_MEASURE_RATE,     /* slow requests a second, from the first timeline to the last; NAN for less than ten seconds */
 	TAILOR_MEASURE_SLOW,     /* a quantile of the slow requests' latencies, ns */
 	TAILOR_MEASURE_ORDINARY, /* a quantile of the ordinary requests' latencies, ns */
 	TAILOR_MEASURE_CAUSE,    /* a cause's time for each slow request, ns: the mean */
@@ -120,6 +120,7 @@ struct tailor_what_if_result {
 	uint64_t behind_ns;      /* time in the server's queue while the request ahead was held up by the cause */
 	uint64_t fastest_ns;     /* the fastest slow request */
 	uint64_t faster;         /* that would have been faster than that */
+	uint64_t left_out;       /* slow requests beyond the slowest, and what the caller has left out */
 	uint64_t measured_ns[4]; /* p50, p90, p99, max */
 	uint64_t estimated_ns[4];
 };

@@ -48,7 +48,7 @@ static void print_time(FILE *out, uint64_t wall_ns)
 	fprintf(out, "%s.%06u UTC", text, (unsigned int)(wall_ns % UINT64_C(1000000000) / 1000));
 }
 
-/* "failed over from a (gc)"; the name of the server that was left is with its span. */
+/* "failed over from a (gc)"; the name of the server that was left is with its span: of several, the last, as the reason is. */
 static void print_failover(FILE *out, const struct tailor_timeline *timeline)
 {
 	char name[4 * TAILOR_SERVER_NAME_BYTES];
@@ -56,7 +56,7 @@ static void print_failover(FILE *out, const struct tailor_timeline *timeline)
 	if (timeline->request.failover == TAILOR_FAILOVER_NONE)
 		return;
 	fputs("  moved       failed over", out);
-	for (size_t i = 0; i < timeline->span_count; i++) {
+	for (size_t i = timeline->span_count; i-- > 0;) {
 		if (timeline->spans[i].cause != TAILOR_CAUSE_FAILOVER_WAIT || !timeline->spans[i].thread[0])
 			continue;
 		tailor_report_printable(name, sizeof(name), timeline->spans[i].thread, TAILOR_SERVER_NAME_BYTES);
@@ -122,6 +122,14 @@ static void print_also(FILE *out, const struct tailor_timeline *timeline)
 		fputc('\n', out);
 }
 
+/* The window of a request is longer than the request. */
+static const char *beside(const struct tailor_timeline *timeline, const struct tailor_loss *loss)
+{
+	if (loss->to_ns <= timeline->request.begin_ns)
+		return ", before the request";
+	return loss->from_ns >= timeline->request.end_ns ? ", after the request" : "";
+}
+
 static void print_completeness(FILE *out, const struct tailor_timeline *timeline)
 {
 	char channel[4 * sizeof(timeline->losses->channel)];
@@ -136,8 +144,8 @@ static void print_completeness(FILE *out, const struct tailor_timeline *timeline
 	}
 	for (size_t i = 0; i < timeline->loss_count && i < 8; i++) {
 		tailor_report_printable(channel, sizeof(channel), timeline->losses[i].channel, 24);
-		fprintf(out, "  lost        %" PRIu64 " event%s of %s\n", timeline->losses[i].events,
-		        timeline->losses[i].events == 1 ? "" : "s", channel);
+		fprintf(out, "  lost        %" PRIu64 " event%s of %s%s\n", timeline->losses[i].events,
+		        timeline->losses[i].events == 1 ? "" : "s", channel, beside(timeline, &timeline->losses[i]));
 		complete = 0;
 	}
 	if (timeline->loss_count > 8)
@@ -185,13 +193,15 @@ static void print_detail(FILE *out, const char *printable, unsigned int indent)
 	while (*rest) {
 		size_t bytes = 0, columns = 0, space = 0;
 
-		while (rest[bytes] && columns < STORY_COLUMNS - 2 - indent) {
+		while (rest[bytes]) {
+			size_t takes, length = tailor_report_character(rest + bytes, &takes);
+
+			if (columns + takes > STORY_COLUMNS - 2 - indent)
+				break;
 			if (rest[bytes] == ' ')
 				space = bytes;
-			do
-				bytes++;
-			while (((unsigned char)rest[bytes] & 0xc0) == 0x80);
-			columns++;
+			bytes += length;
+			columns += takes;
 		}
 		if (rest[bytes] && rest[bytes] != ' ' && space > 0)
 			bytes = space;
@@ -230,9 +240,29 @@ static void print_span(FILE *out, const struct tailor_timeline *timeline, const 
 		print_detail(out, detail, indent);
 }
 
-/* Whether the span's time passed at the server. */
-static int is_at_server(const struct tailor_span *span)
+/* The proxy's process, by the spans that only it can have; 0: not known. */
+static uint32_t proxy_of(const struct tailor_timeline *timeline)
 {
+	for (size_t i = 0; i < timeline->span_count; i++) {
+		enum tailor_cause cause = timeline->spans[i].cause;
+
+		if (timeline->spans[i].pid &&
+		    (cause == TAILOR_CAUSE_PROXY || cause == TAILOR_CAUSE_PROXY_RUN_QUEUE || cause == TAILOR_CAUSE_PROXY_STOPPED))
+			return timeline->spans[i].pid;
+	}
+	return 0;
+}
+
+static int is_proxys(const struct tailor_span *span, uint32_t proxy)
+{
+	return span->pid != 0 && span->pid == proxy;
+}
+
+/* Whether the span's time passed at the server. */
+static int is_at_server(const struct tailor_span *span, uint32_t proxy)
+{
+	if (is_proxys(span, proxy))
+		return 0;
 	switch (span->cause) {
 	case TAILOR_CAUSE_PROXY:
 	case TAILOR_CAUSE_PROXY_RUN_QUEUE:
@@ -329,17 +359,18 @@ static void print_server(FILE *out, const struct tailor_timeline *timeline, size
 }
 
 /* Where the part ends that begins with span `i`: at the server or not. What nobody knows in the midst of the server's is in it. */
-static size_t end_of_part(const struct tailor_timeline *timeline, size_t i)
+static size_t end_of_part(const struct tailor_timeline *timeline, size_t i, uint32_t proxy)
 {
-	int there = is_at_server(&timeline->spans[i]);
+	int there = is_at_server(&timeline->spans[i], proxy);
 	size_t end = i + 1;
 
 	for (size_t next = end; next < timeline->span_count; next++) {
 		enum tailor_cause cause = timeline->spans[next].cause;
 
-		if (is_at_server(&timeline->spans[next]) == there)
+		if (is_at_server(&timeline->spans[next], proxy) == there)
 			end = next + 1;
-		else if (!there || (cause != TAILOR_CAUSE_UNEXPLAINED && cause != TAILOR_CAUSE_MACHINE_STOPPED))
+		else if (!there || is_proxys(&timeline->spans[next], proxy) ||
+		         (cause != TAILOR_CAUSE_UNEXPLAINED && cause != TAILOR_CAUSE_MACHINE_STOPPED))
 			break;
 	}
 	return end;
@@ -347,6 +378,7 @@ static size_t end_of_part(const struct tailor_timeline *timeline, size_t i)
 
 void tailor_report_text(FILE *out, const struct tailor_timeline *timeline)
 {
+	uint32_t proxy = proxy_of(timeline);
 	char buffer[32];
 
 	print_head(out, timeline);
@@ -355,9 +387,9 @@ void tailor_report_text(FILE *out, const struct tailor_timeline *timeline)
 	print_completeness(out, timeline);
 	fputs("\n     offset   duration   share\n", out);
 	for (size_t i = 0, next; i < timeline->span_count; i = next) {
-		next = end_of_part(timeline, i);
+		next = end_of_part(timeline, i, proxy);
 		/* A part with one line needs none above it. */
-		if (is_at_server(&timeline->spans[i]) && end_of_fold(timeline, i, next) < next)
+		if (is_at_server(&timeline->spans[i], proxy) && end_of_fold(timeline, i, next) < next)
 			print_server(out, timeline, i, next);
 		else
 			print_spans(out, timeline, i, next, 0);

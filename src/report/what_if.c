@@ -190,6 +190,9 @@ int tailor_what_if_estimate(struct tailor_what_if *what_if, uint64_t slowest, st
 	while (result.faster < count && estimates[result.faster] < result.fastest_ns)
 		result.faster++;
 	result.requests = count;
+	result.left_out = what_if->left_out;
+	for (size_t i = count; i < what_if->request_count && what_if->requests[i].wanted; i++)
+		result.left_out++;
 	quantiles(values, count, result.measured_ns);
 	quantiles(estimates, count, result.estimated_ns);
 	free(values);
@@ -219,8 +222,8 @@ static void print_text(FILE *out, const struct tailor_what_if *what_if, const st
 		        duration(second, result->estimated_ns[i]));
 	fprintf(out, "estimate:\nestimate: %" PRIu64 " of them would have been faster than the fastest slow one (%s)\n",
 	        result->faster, duration(first, result->fastest_ns));
-	if (what_if->left_out > 0)
-		fprintf(out, "estimate: %" PRIu64 " timelines are cut out by options\n", what_if->left_out);
+	if (result->left_out > 0)
+		fprintf(out, "estimate: %" PRIu64 " timelines are cut out by options\n", result->left_out);
 	if (what_if->omitted > 0)
 		fprintf(out, "estimate: %" PRIu64 " more slow requests were only counted and are not in it\n",
 		        what_if->omitted);
@@ -245,7 +248,7 @@ static int print_json(FILE *out, const struct tailor_what_if *what_if, const str
 	                 "cause", tailor_cause_key(what_if->cause), "slow_requests", (json_int_t)result->requests,
 	                 "affected", (json_int_t)result->affected, "own_ns", (json_int_t)result->own_ns, "behind_ns",
 	                 (json_int_t)result->behind_ns, "fastest_slow_ns", (json_int_t)result->fastest_ns,
-	                 "faster_than_that", (json_int_t)result->faster, "left_out", (json_int_t)what_if->left_out,
+	                 "faster_than_that", (json_int_t)result->faster, "left_out", (json_int_t)result->left_out,
 	                 "omitted", (json_int_t)what_if->omitted, "measured_ns", measured, "estimated_ns", estimated);
 	text = root ? json_dumps(root, JSON_INDENT(1)) : NULL;
 	json_decref(root);

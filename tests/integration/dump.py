@@ -3,6 +3,7 @@
 """`tailor dump` from the outside: exit codes, one-line errors with a remedy, text and JSON of a store that is read."""
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -180,6 +181,14 @@ with tempfile.TemporaryDirectory() as base:
     assert "garbage collection" in text and "2 timelines cut out by options" in text and "3 more" in error, text
     assert all(len(line) <= 100 for line in text.splitlines())
 
+    # Those that were only counted before --since are none of the chosen time's.
+    times = os.path.join(base, "times")
+    write(times, [timeline(0xA, [(GC, 5_000_000)], START, omitted=5000), timeline(0xB, [(GC, 5_000_000)], START + 3600 * 10**9, omitted=2)])
+    later = ["--since", "2026-01-31T12:30:00Z", times]
+    out, error = dump("--by-cause", "--json", *later)
+    assert (json.loads(out)["slow_requests"], json.loads(out)["omitted"]) == (1, 2) and "2 more requests" in error, (out, error)
+    assert json.loads(dump("--by-cause", "--json", times)[0])["omitted"] == 5002
+
     # Of the 30 ms in the queue, 22.001 ms lie in the collection of the request ahead (2.001..42.001 ms, waiting from 20 ms on).
     what_if = json.loads(dump(store, "--what-if", "no-gc", "--json")[0])
     assert what_if["estimate"] is True and what_if["own_ns"] == 40_000_000 and what_if["behind_ns"] == 22_001_000, what_if
@@ -188,6 +197,8 @@ with tempfile.TemporaryDirectory() as base:
     assert (what_if["affected"], what_if["faster_than_that"], what_if["fastest_slow_ns"]) == (2, 1, 6_000_000)
     # The one ahead counts also where the options leave it out.
     assert json.loads(dump(store, "--what-if", "gc", "--json", "--cause", "server-queue")[0])["behind_ns"] == 22_001_000
+    cut = json.loads(dump(store, "--what-if", "no-gc", "--json", "--slowest", "1")[0])
+    assert (cut["slow_requests"], cut["left_out"], cut["own_ns"]) == (1, 2, 40_000_000), cut
     text = dump(store, "--what-if", "no-gc")[0]
     assert all(line.startswith("estimate:") and len(line) <= 100 for line in text.splitlines()), text
     assert "Why it is one" in text
@@ -222,7 +233,37 @@ with tempfile.TemporaryDirectory() as base:
     assert found == differences(before, after)  # the seed is fixed
     assert all(entry["verdict"] in ("no difference shown", "too few") for entry in differences(before, before).values())
     assert all(entry["verdict"] == "too few" for entry in differences(before, store).values())
+    # A few in a day are told by the hour.
+    rare = os.path.join(base, "rare")
+    often = os.path.join(base, "often")
+    for path, every in (often, 16), (rare, 96):
+        write(path, [timeline(i + 1, [(25, 5_000_000 + i)], START + i * every * 60 * 10**9) for i in range(14 * 96 // every)])
+    rate = [line for line in dump("--compare", often, rare)[0].splitlines() if line.startswith("  slow requests a")]
+    assert len(rate) == 1 and len(rate[0]) <= 97 and re.search("an hour +3[.0-9]*/h +0[.0-9]*/h +-3[.0-9]*/h .* less$", rate[0]), rate
+    empty = os.path.join(base, "empty")
+    os.mkdir(empty)
+    for pair in (before, empty), (empty, before):
+        assert all(entry["verdict"] == "too few" for entry in json.loads(dump("--compare", "--json", *pair, code=1)[0])["differences"])
+        assert dump("--compare", *pair, code=1)[0] == ""
+    # Also the longest name of a cause leaves the columns where they are.
+    for rows in dump("--by-cause", rare)[0].splitlines(), dump("--compare", often, rare)[0].splitlines()[-20:]:
+        row = next(line for line in rows if "waiting for a place at the server" in line)
+        head = next(line for line in reversed(rows[:rows.index(row)]) if "mostly" in line or "B - A" in line)
+        word = "share" if "share" in head else "B - A"
+        assert row[head.index(word) + len(word)] == " " and row[head.index(word) + len(word) - 1] != " ", (head, row)
+
+    # What was only counted is in the rate alone, and that is said.
+    counts = json.loads(dump("--compare", "--json", times, before)[0])
+    assert counts["a_requests"] == {"slow": 2, "ordinary": 0, "only_counted": 5002}, counts
+    assert counts["b_requests"] == {"slow": 240, "ordinary": 0, "only_counted": 0}, counts
+    text = dump("--compare", times, before)[0]
+    assert "5002 more were only counted: they are in the rate, and in no latency or cause" in text and all(len(line) <= 100 for line in text.splitlines()), text
+    # Of one moment nobody can say how often.
+    assert [differences(before, store)["slow-per-second", None][side] for side in "ab"] == [8.0, None]
+    text = dump("--compare", before, store)[0]
+    assert re.search("slow requests a second +8/s +-  +-  ", text) and all(len(line) <= 100 for line in text.splitlines()), text
     text = dump("--compare", before, after)[0]
+    assert "slow.threshold" in text, text
     assert "access log" in text and all(len(line) <= 100 for line in text.splitlines()), text
     for wrong in (["--compare"], ["--compare", before], ["--compare", before, after, "--slowest", "3"],
                   ["--compare", "--by-cause", before, after], ["--what-if", "no-luck"], ["--what-if", "no-gc", "--by-cause"]):

@@ -140,7 +140,7 @@ def more_than_an_agents_channel_holds_is_a_gap_of_that_jvm(directory):
         losses = [loss for loss in timeline["losses"] if loss["channel"] == "jvm:a"]
         assert losses and timeline["complete"] < 1000, said(timeline)
         for loss in losses:
-            assert loss["from_ns"] < end_ns and begin_ns < loss["to_ns"] < end_ns, (begin_ns, end_ns, loss)
+            assert (loss["from_ns"] or 0) < end_ns and begin_ns < loss["to_ns"] < end_ns, (begin_ns, end_ns, loss)
         # 300 threads: at least two slots each when they begin and one when they end.
         assert sum(loss["events"] for loss in losses) > 300, losses
         assert "gc" not in timeline["causes"], said(timeline)

@@ -181,11 +181,91 @@ static void a_window_of_50000_events_takes_no_quadratic_time(void **state)
 	scene_close(&scene);
 }
 
+/* Mounted, it receives; then it is parked and mounted again and again, and writes at last. */
+static void a_virtual_thread_that_parks_50000_times_takes_no_quadratic_time(void **state)
+{
+	static struct tailor_window_event events[100003];
+	const size_t last = sizeof(events) / sizeof(events[0]) - 1;
+	struct timespec from, to;
+	struct scene scene;
+
+	(void)state;
+	scene_open(&scene, 2000);
+	scene.window.record.request.end_ns = US(6000000);
+	scene.window.record.attempt[0].response_end_ns = US(5999990);
+	scene.window.events = events;
+	scene.window.event_count = last + 1;
+	for (size_t i = 0; i <= last; i++) {
+		struct tailor_event *event = &events[i].event;
+
+		*event = (struct tailor_event){.kind = TAILOR_EVENT_VTHREAD_MOUNT, .tid = LOOP, .pid = SERVER, .time_ns = US(1500) + i * 50000};
+		event->arg[0] = 7;
+		if (i > 1 && i % 2 == 0)
+			event->kind = TAILOR_EVENT_VTHREAD_UNMOUNT;
+		if (i != 1 && i != last)
+			continue;
+		event->kind = i == last ? TAILOR_EVENT_SYSCALL_WRITE : TAILOR_EVENT_RECEIVE;
+		event->request = REQUEST;
+		event->extra = TAILOR_PORTS(8080, PORT);
+		event->arg[1] = 1;
+	}
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+	explain(&scene);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+	assert_int_equal(scene.timeline.join, TAILOR_JOIN_CERTAIN);
+	assert_true(scene.timeline.span_count > 90000);
+	assert_true((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000 < 2000);
+	scene_close(&scene);
+}
+
+/* While a worker is on its CPU for 100 s, others come and go all the time. */
+static void a_long_request_among_50000_short_ones_takes_no_quadratic_time(void **state)
+{
+	static struct tailor_window_event events[100000 + 64];
+	struct timespec from, to;
+	struct scene scene;
+
+	(void)state;
+	scene_open_at_loop(&scene, 2000);
+	sleeps(&scene, 600, WORKER);
+	wake(&scene, 1030, WORKER, LOOP)->request = REQUEST;
+	sleeps(&scene, 1035, LOOP);
+	in(&scene, 1040, WORKER, IDLE);
+	memcpy(events, scene.events, scene.window.event_count * sizeof(*events));
+	scene.window.events = events;
+	/* The proxy wakes up at the end only. */
+	scene.window.event_count -= 2;
+	for (size_t i = 0; i < 100000; i++) {
+		struct tailor_event *event = &events[scene.window.event_count++].event;
+
+		*event = (struct tailor_event){.kind = i % 2 ? TAILOR_EVENT_SYSCALL_WRITE : TAILOR_EVENT_RECEIVE, .tid = SECOND, .pid = SERVER};
+		event->request = OTHER + i / 2;
+		event->extra = TAILOR_PORTS(8080, PORT + 1);
+		event->arg[1] = 1;
+		event->time_ns = US(2000) + i / 2 * 2000000 + i % 2 * 500000;
+	}
+	events[scene.window.event_count].event = events[scene.window.event_count - 1].event;
+	events[scene.window.event_count].event.tid = WORKER;
+	events[scene.window.event_count].event.request = REQUEST;
+	events[scene.window.event_count].event.extra = TAILOR_PORTS(8080, PORT);
+	events[scene.window.event_count++].event.time_ns = US(102000000);
+	scene.window.record.request.end_ns = US(102001000);
+	scene.window.record.attempt[0].response_end_ns = US(102000990);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+	explain(&scene);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+	assert_true(scene.timeline.span_count > 90000);
+	assert_true((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000 < 2000);
+	scene_close(&scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(any_soup_of_events_gives_exact_spans),
 	        cmocka_unit_test(a_window_of_50000_events_takes_no_quadratic_time),
+	        cmocka_unit_test(a_long_request_among_50000_short_ones_takes_no_quadratic_time),
+	        cmocka_unit_test(a_virtual_thread_that_parks_50000_times_takes_no_quadratic_time),
 	};
 
 	seed = 1;

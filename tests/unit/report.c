@@ -66,15 +66,11 @@ __attribute__((noinline)) static char *text_of(const struct tailor_timeline *tim
 	return text;
 }
 
-static void the_text_fits_100_columns_and_holds_no_control_characters(void **state)
+/* Each byte of a line that begins a character is a column, but for East Asian ones (three bytes from U+3000 on), which are two. */
+static void assert_fits(const char *text)
 {
-	struct tailor_timeline timeline = example();
-	char *text;
 	size_t columns = 0;
 
-	(void)state;
-	memset(timeline.request.target, 'q', sizeof(timeline.request.target) - 1);
-	text = text_of(&timeline);
 	for (const char *at = text; *at; at++) {
 		unsigned char byte = (unsigned char)*at;
 
@@ -84,9 +80,40 @@ static void the_text_fits_100_columns_and_holds_no_control_characters(void **sta
 		}
 		assert_true(byte >= 0x20 && byte != 0x7f);
 		columns += (byte & 0xc0) != 0x80;
+		columns += byte >= 0xe3 && byte < 0xf0;
 		assert_in_range(columns, 0, TAILOR_REPORT_COLUMNS);
 	}
+}
+
+static void the_text_fits_100_columns_and_holds_no_control_characters(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char *text;
+
+	(void)state;
+	memset(timeline.request.target, 'q', sizeof(timeline.request.target) - 1);
+	text = text_of(&timeline);
+	assert_fits(text);
 	free(text);
+}
+
+static void characters_that_are_two_columns_wide_count_as_two(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char buffer[64], *text;
+
+	(void)state;
+	for (size_t i = 0; i + 3 < sizeof(timeline.request.target); i += 3)
+		memcpy(timeline.request.target + i, "\xe6\xbc\xa2", 3);
+	for (size_t i = 0; i + 3 < sizeof(spans[4].detail); i += 3)
+		memcpy(spans[4].detail + i, "\xe6\xbc\xa2", 3);
+	spans[4].detail[93] = '\0';
+	text = text_of(&timeline);
+	assert_fits(text);
+	free(text);
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "\xe6\xbc\xa2\xe5\xad\x97", 3), 3);
+	assert_string_equal(buffer, "...");
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "\xe6\xbc\xa2\xe5\xad\x97", 4), 4);
 }
 
 static void the_text_says_what_a_person_must_know(void **state)
@@ -174,6 +201,66 @@ static void what_passed_before_a_move_was_at_the_server_that_was_left(void **sta
 	free(text);
 }
 
+/* The reason is that of the attempt that answered: of the last move, where there were two. */
+static void of_two_moves_the_one_that_the_reason_is_of_is_told(void **state)
+{
+	struct tailor_timeline timeline = example();
+	char *text;
+
+	(void)state;
+	spans[5].cause = TAILOR_CAUSE_FAILOVER_WAIT;
+	strcpy(spans[5].thread, "c");
+	text = text_of(&timeline);
+	if (!strstr(text, "failed over from c (gc)\n"))
+		fail_msg("%s", text);
+	free(text);
+}
+
+/* The proxy's worker is a thread, too: what is not known of it, or that it waited for a disk, was at no server. */
+static void what_the_proxy_waited_for_was_not_at_the_server(void **state)
+{
+	static const enum tailor_cause causes[] = {TAILOR_CAUSE_BLOCKED_IO, TAILOR_CAUSE_UNEXPLAINED, TAILOR_CAUSE_MACHINE_STOPPED};
+	struct tailor_timeline timeline = example();
+
+	(void)state;
+	for (size_t i = 0; i < 7; i++)
+		spans[i] = (struct tailor_span){.start_ns = 1000000 + 5000000 * i, .end_ns = 6000000 + 5000000 * i, .pid = 9, .tid = 9};
+	spans[6].end_ns = timeline.request.end_ns;
+	spans[0].cause = TAILOR_CAUSE_PROXY;
+	spans[3].cause = spans[4].cause = TAILOR_CAUSE_ON_CPU;
+	spans[3].pid = spans[4].pid = spans[3].tid = 70;
+	spans[4].tid = 71;
+	spans[6].cause = TAILOR_CAUSE_PROXY;
+	for (size_t i = 0; i < 3; i++) {
+		char *text;
+
+		spans[1].cause = spans[2].cause = spans[5].cause = causes[i];
+		spans[2].tid = 10; /* two lines, which the server would be named above */
+		text = text_of(&timeline);
+		if (!strstr(text, "15.0 ms    10.0 ms   22.7%") || !strstr(text, "at server b:\n"))
+			fail_msg("%s", text);
+		free(text);
+	}
+}
+
+static void a_loss_beside_the_request_is_told_as_such(void **state)
+{
+	struct tailor_timeline timeline = example();
+	struct tailor_loss beside[] = {{.channel = "cpu0", .from_ns = 500, .to_ns = 1000000, .events = 12},
+	                               {.channel = "cpu1", .from_ns = 45000000, .to_ns = UINT64_MAX, .events = 1},
+	                               {.channel = "cpu2", .from_ns = 999999, .to_ns = 1000001, .events = 3}};
+	char *text;
+
+	(void)state;
+	timeline.losses = beside;
+	timeline.loss_count = 3;
+	text = text_of(&timeline);
+	if (!strstr(text, "lost        12 events of cpu0, before the request\n") || !strstr(text, "lost        1 event of cpu1, after the request\n") ||
+	    !strstr(text, "lost        3 events of cpu2\n"))
+		fail_msg("%s", text);
+	free(text);
+}
+
 static void without_loss_there_is_no_word_of_parts(void **state)
 {
 	struct tailor_timeline timeline = example();
@@ -229,6 +316,8 @@ static void json_is_valid_also_for_hostile_texts_and_has_all_spans(void **state)
 	                    "waiting in the server's queue");
 	assert_int_equal(json_integer_value(json_object_get(first, "client_ns")), 44000000);
 	assert_int_equal(json_array_size(json_object_get(first, "spans")), 7);
+	span = json_array_get(json_object_get(first, "losses"), 0);
+	assert_true(json_is_null(json_object_get(span, "from_ns")) && json_is_null(json_object_get(span, "to_ns"))); /* not known */
 	span = json_array_get(json_object_get(first, "spans"), 4);
 	assert_int_equal(json_integer_value(json_object_get(span, "offset_ns")), 100000);
 	assert_int_equal(json_integer_value(json_object_get(span, "duration_ns")), 43800000);
@@ -248,6 +337,8 @@ static void printable_text_is_cut_at_whole_characters(void **state)
 	assert_string_equal(buffer, "h\xc3\xa9llo...");
 	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "a\xc0\xaf", 20), 9); /* overlong */
 	assert_string_equal(buffer, "a\\xc0\\xaf");
+	assert_int_equal(tailor_report_printable(buffer, sizeof(buffer), "a\xd8\x9c", 20), 9); /* Arabic letter mark: turns the direction */
+	assert_string_equal(buffer, "a\\xd8\\x9c");
 	assert_int_equal(tailor_report_printable(buffer, 5, "abcdefgh", 20), 4);
 	assert_string_equal(buffer, "a...");
 	assert_string_equal(tailor_report_utf8(buffer, sizeof(buffer),
@@ -261,9 +352,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(the_text_fits_100_columns_and_holds_no_control_characters),
+	        cmocka_unit_test(characters_that_are_two_columns_wide_count_as_two),
 	        cmocka_unit_test(the_text_says_what_a_person_must_know),
 	        cmocka_unit_test(the_servers_part_stands_indented_and_a_long_run_of_small_spans_is_folded),
 	        cmocka_unit_test(what_passed_before_a_move_was_at_the_server_that_was_left),
+	        cmocka_unit_test(of_two_moves_the_one_that_the_reason_is_of_is_told),
+	        cmocka_unit_test(what_the_proxy_waited_for_was_not_at_the_server),
+	        cmocka_unit_test(a_loss_beside_the_request_is_told_as_such),
 	        cmocka_unit_test(without_loss_there_is_no_word_of_parts),
 	        cmocka_unit_test(a_timeline_that_contradicts_itself_is_printed_without_harm),
 	        cmocka_unit_test(json_is_valid_also_for_hostile_texts_and_has_all_spans),
