@@ -143,7 +143,8 @@ static void attempt_ended(struct record *record, const struct tailor_event *even
 		break;
 	case TAILOR_ATTEMPT_END_CLOSED:
 		record->failed_closed = true;
-		world_check(blamed || server_was_gone(TAILOR_ATTEMPT_SERVER(event->extra)), "an attempt ended as closed on port %u, which nobody closed", (unsigned int)event->arg[0]);
+		blamed |= wire && wire->peer_silent && server_was_gone(TAILOR_ATTEMPT_SERVER(event->extra));
+		world_check(blamed, "an attempt ended as closed on port %u, which nobody closed", (unsigned int)event->arg[0]);
 		break;
 	case TAILOR_ATTEMPT_END_BAD:
 		record->failed_bad = true;

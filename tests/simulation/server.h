@@ -49,7 +49,7 @@ struct server {
 	bool gone; /* its process has ended, and the proxy is to be told so */
 	bool paused; /* it stands still */
 	bool frozen; /* and so does its heartbeat */
-	uint64_t resume_ns, alive_ns, gone_ns;
+	uint64_t resume_ns, alive_ns, tell_ns, gone_ns;
 	bool told; /* the kernel tells of its stops */
 	struct tailor_jvm_page *page;
 	int wakers[TAILOR_JVM_WAKERS];

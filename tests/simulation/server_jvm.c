@@ -216,6 +216,8 @@ static void crash(void *object, uint64_t unused)
 		if (world.stops && world_chance(500)) {
 			server->gone = true;
 			server->alive_ns = world.now_ns;
+			/* Who tells may be busy, and the next process be there by then. */
+			server->tell_ns = world.now_ns + (world_chance(300) ? world_between(1, 3000) * MS : 0);
 			for (struct serving *serving = servings; serving; serving = serving->next) {
 				if (serving->server == index && !serving->gone)
 					serving->wire->peer_silent = true;
@@ -263,7 +265,7 @@ void server_turn(void)
 	for (unsigned int i = 0; i < world.options.servers; i++) {
 		struct server *server = &servers[i];
 
-		if (server->gone) {
+		if (server->gone && world.now_ns >= server->tell_ns) {
 			server->gone_ns = world.now_ns;
 			tailor_proxy_server_gone(world.proxy, i, server->alive_ns);
 			server->gone = false;
