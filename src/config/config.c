@@ -131,14 +131,21 @@ static bool reaches(const struct tailor_address *address, const struct tailor_ad
 {
 	static const uint8_t any4[16] = {[10] = 0xff, [11] = 0xff}, any6[16];
 	uint8_t to[16], own[16];
+	bool to_any;
 
 	if (!address->length || !listener->length || tailor_address_port(address) == 0 ||
 	    tailor_address_port(address) != tailor_address_port(listener))
 		return false;
 	tailor_address_ip(address, to);
 	tailor_address_ip(listener, own);
-	return memcmp(to, own, sizeof(to)) == 0 ||
-	       (tailor_address_is_local(address) && (memcmp(own, any4, sizeof(own)) == 0 || memcmp(own, any6, sizeof(own)) == 0));
+	/* Linux takes a connection to no address in particular for one to 127.0.0.1 or ::1. */
+	to_any = memcmp(to, any4, sizeof(to)) == 0 || memcmp(to, any6, sizeof(to)) == 0;
+	if (memcmp(to, any4, sizeof(to)) == 0)
+		to[12] = 127;
+	if (to_any)
+		to[15] = 1;
+	return memcmp(to, own, sizeof(to)) == 0 || ((to_any || tailor_address_is_local(address)) &&
+	                                            (memcmp(own, any4, sizeof(own)) == 0 || memcmp(own, any6, sizeof(own)) == 0));
 }
 
 static bool is_name(const char *text)
@@ -184,6 +191,26 @@ static void take_servers(struct validation *validation, const struct file_config
 	}
 }
 
+static void take_admin(struct validation *validation, const struct file_config *file, struct tailor_config *config)
+{
+	const char *text = file->admin->listen;
+
+	config->has_admin = true;
+	take_address(validation, "admin.listen", text, true, true, &config->admin);
+	if (config->admin.length && !tailor_address_is_local(&config->admin))
+		complain(validation, "admin.listen", "admin.listen: \"%s\" is reachable from outside; use unix:PATH or a loopback address", text);
+	if (reaches(&config->admin, &config->listen))
+		complain(validation, "admin.listen", "admin.listen: \"%s\" is where the clients are served; choose another port or unix:PATH", text);
+	/* Clients would be served there, too. */
+	for (size_t i = 0; i < config->servers; i++) {
+		if (reaches(&config->server[i].address, &config->admin))
+			complain(validation, "admin.listen", "admin.listen: \"%s\" is the address of server \"%s\"; choose another port or unix:PATH",
+			         text, config->server[i].name);
+	}
+	if (file->agent && strncmp(text, "unix:", 5) == 0 && strcmp(text + 5, file->agent->socket) == 0)
+		complain(validation, "agent.socket", "agent.socket: \"%s\" is the socket of admin.listen; choose another path", file->agent->socket);
+}
+
 static void take_optional_sections(struct validation *validation, const struct file_config *file, struct tailor_config *config)
 {
 	if (file->failover)
@@ -199,16 +226,8 @@ static void take_optional_sections(struct validation *validation, const struct f
 		if (file->access_log->format)
 			config->access_log_format = (enum tailor_config_log_format)*file->access_log->format;
 	}
-	if (file->admin) {
-		config->has_admin = true;
-		take_address(validation, "admin.listen", file->admin->listen, true, true, &config->admin);
-		if (config->admin.length && !tailor_address_is_local(&config->admin))
-			complain(validation, "admin.listen", "admin.listen: \"%s\" is reachable from outside; use unix:PATH or a loopback address",
-			         file->admin->listen);
-		if (reaches(&config->admin, &config->listen))
-			complain(validation, "admin.listen", "admin.listen: \"%s\" is where the clients are served; choose another port or unix:PATH",
-			         file->admin->listen);
-	}
+	if (file->admin)
+		take_admin(validation, file, config);
 	if (file->agent) {
 		config->has_agent = true;
 		take_path(validation, "agent.socket", file->agent->socket, sizeof(((struct sockaddr_un *)0)->sun_path),
