@@ -277,7 +277,7 @@ static void take_limits(struct validation *validation, const struct file_limits 
 {
 	uint64_t head_bytes = config->head_bytes_max, replay_bytes = config->replay_bytes;
 
-	take_number(validation, "limits.connections", limits->connections, 1, 1 << 20, &config->connections_max);
+	take_number(validation, "limits.connections", limits->connections, 1, 1000000, &config->connections_max);
 	take_number(validation, "limits.per_address", limits->per_address, 0, 1 << 20, &config->per_address_max);
 	take_number(validation, "limits.in_flight", limits->in_flight, 0, 1 << 20, &config->in_flight_max);
 	take_number(validation, "limits.queue", limits->queue, 0, 1 << 20, &config->queue_max);
