@@ -83,7 +83,7 @@ class ConstantFailover(Soak):
         for title, part, kinds in (("without kills", WITHOUT_KILLS, {**KINDS, "kill": 0}), ("the first kills", FIRST_KILLS, KINDS),
                                    ("with kills", 1, KINDS)):
             print(f"{title}:", flush=True)
-            warm_until = time.monotonic()
+            warm_until = time.monotonic() + 2  # all have connected anew
             load = self.clients.until(lambda part=part, kinds=kinds: self.enough(part, kinds))
             await self.soaked(load, self.servers.fault_now_and_then(self.rng, kinds))
             await self.servers.until_all_go_on()

@@ -133,6 +133,15 @@ class Soak:
         await asyncio.sleep(1)
         return metrics(self.proxy.admin_socket)
 
+    async def descriptors_at_first(self):
+        """Once all that the proxy looks for once a second has been found."""
+        for _ in range(10):
+            before = self.watch.sample()[3]
+            await asyncio.sleep(1.5)
+            if self.watch.sample()[3] == before:
+                break
+        return before
+
     async def descriptors_left(self, expected):
         """Besides connections to servers; asking opens one for a moment."""
         for _ in range(10):
@@ -164,7 +173,7 @@ class Soak:
     async def run(self):
         await self.servers.start()
         self.start_proxy()
-        descriptors_first = self.watch.sample()[3]
+        descriptors_first = await self.descriptors_at_first()
         self.mapped_first = self.watch.samples[0][2]
         warm_until = await self.load()
         values = await self.until_quiet()

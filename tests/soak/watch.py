@@ -56,7 +56,7 @@ class Watch:
 
     def growth(self, warm_until):
         """[(what, unit, median of the first fifth, of the last, allowed growth)] of the samples behind the warm-up."""
-        samples = [sample for sample in self.samples if sample[0] >= warm_until]
+        samples = [sample for sample in self.samples if sample[0] >= warm_until] or self.samples[-1:]
         fifth = max(1, len(samples) // 5)
         kib = SHORT_GROWTH_KIB if samples[-1][0] - self.samples[0][0] < SHORT_S else GROWTH_KIB
         rows = []
