@@ -102,7 +102,7 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 	trace_open(&worker->trace, id_base, index);
 	ret = worker_open(worker);
 	if (ret < 0) {
-		snprintf(error, error_size, "cannot reserve memory for the connections: %s; lower connections_max",
+		snprintf(error, error_size, "cannot reserve memory for the connections: %s; lower limits.connections",
 		         strerror(-ret));
 		return ret;
 	}
@@ -203,7 +203,7 @@ int tailor_proxy_start(const struct tailor_proxy_options *options, struct tailor
 	}
 	ret = open_limits(proxy);
 	if (ret < 0) {
-		snprintf(error, error_size, "out of memory for the limits; lower connections_max or queue_max");
+		snprintf(error, error_size, "out of memory for the limits; lower limits.connections or limits.queue");
 		free_proxy(proxy);
 		return ret;
 	}

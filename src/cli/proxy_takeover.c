@@ -58,8 +58,12 @@ static int connect_to(const char *path, const struct tailor_config *config)
 /* Waits for the answer that is due. */
 static int expect(struct proxy_predecessor *from, enum takeover_kind kind, struct takeover_message *message)
 {
-	int error = takeover_receive(from->fd, message, kind == TAKEOVER_OFFER ? &from->offered : NULL);
+	struct takeover_descriptors *offered = kind == TAKEOVER_OFFER ? &from->offered : NULL;
+	int error = takeover_receive(from->fd, message, offered);
 
+	/* Who turns us away and closes may not have read what we sent: that is told before what it says. */
+	if (error == -ECONNRESET)
+		error = takeover_receive(from->fd, message, offered);
 	if (error)
 		return complain("waiting for the running proxy", error);
 	from->pid = (pid_t)message->pid;
@@ -108,7 +112,8 @@ int proxy_takeover_begin(struct proxy_run *run)
 	if (from->fd < 0)
 		return complain(path, from->fd);
 	error = takeover_send(from->fd, TAKEOVER_HELLO, 0, TAILOR_VERSION, NULL);
-	if (error)
+	/* Turned away before we spoke: why, it has said. */
+	if (error && error != -EPIPE)
 		return complain("speaking to the running proxy", error);
 	error = expect(from, TAKEOVER_OFFER, &message);
 	return error ? error : check_user(&run->config, message.uid);
@@ -182,5 +187,6 @@ void proxy_takeover_give_up(struct proxy_run *run)
 	(void)takeover_send(from->fd, TAKEOVER_FAILED, 0, proxy_said_last(), NULL);
 	close(from->fd);
 	from->fd = -1;
-	proxy_say("pid %d goes on as before", (int)from->pid);
+	if (from->pid)
+		proxy_say("pid %d goes on as before", (int)from->pid);
 }

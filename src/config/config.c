@@ -3,14 +3,18 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <grp.h>
+#include <poll.h>
 #include <pwd.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/clock.h"
@@ -24,6 +28,8 @@
 #include "http1/http1.h"
 
 #define FILE_BYTES_MAX (1 << 20)
+/* All that a pipe is waited for, as that of a shell's <( ). */
+#define PIPE_WAIT_NS (2 * TAILOR_NS_PER_S)
 
 static unsigned int usable_cpus(void)
 {
@@ -125,14 +131,21 @@ static bool reaches(const struct tailor_address *address, const struct tailor_ad
 {
 	static const uint8_t any4[16] = {[10] = 0xff, [11] = 0xff}, any6[16];
 	uint8_t to[16], own[16];
+	bool to_any;
 
 	if (!address->length || !listener->length || tailor_address_port(address) == 0 ||
 	    tailor_address_port(address) != tailor_address_port(listener))
 		return false;
 	tailor_address_ip(address, to);
 	tailor_address_ip(listener, own);
-	return memcmp(to, own, sizeof(to)) == 0 ||
-	       (tailor_address_is_local(address) && (memcmp(own, any4, sizeof(own)) == 0 || memcmp(own, any6, sizeof(own)) == 0));
+	/* Linux takes a connection to no address in particular for one to 127.0.0.1 or ::1. */
+	to_any = memcmp(to, any4, sizeof(to)) == 0 || memcmp(to, any6, sizeof(to)) == 0;
+	if (memcmp(to, any4, sizeof(to)) == 0)
+		to[12] = 127;
+	if (to_any)
+		to[15] = 1;
+	return memcmp(to, own, sizeof(to)) == 0 || ((to_any || tailor_address_is_local(address)) &&
+	                                            (memcmp(own, any4, sizeof(own)) == 0 || memcmp(own, any6, sizeof(own)) == 0));
 }
 
 static bool is_name(const char *text)
@@ -178,6 +191,26 @@ static void take_servers(struct validation *validation, const struct file_config
 	}
 }
 
+static void take_admin(struct validation *validation, const struct file_config *file, struct tailor_config *config)
+{
+	const char *text = file->admin->listen;
+
+	config->has_admin = true;
+	take_address(validation, "admin.listen", text, true, true, &config->admin);
+	if (config->admin.length && !tailor_address_is_local(&config->admin))
+		complain(validation, "admin.listen", "admin.listen: \"%s\" is reachable from outside; use unix:PATH or a loopback address", text);
+	if (reaches(&config->admin, &config->listen))
+		complain(validation, "admin.listen", "admin.listen: \"%s\" is where the clients are served; choose another port or unix:PATH", text);
+	/* Clients would be served there, too. */
+	for (size_t i = 0; i < config->servers; i++) {
+		if (reaches(&config->server[i].address, &config->admin))
+			complain(validation, "admin.listen", "admin.listen: \"%s\" is the address of server \"%s\"; choose another port or unix:PATH",
+			         text, config->server[i].name);
+	}
+	if (file->agent && strncmp(text, "unix:", 5) == 0 && strcmp(text + 5, file->agent->socket) == 0)
+		complain(validation, "agent.socket", "agent.socket: \"%s\" is the socket of admin.listen; choose another path", file->agent->socket);
+}
+
 static void take_optional_sections(struct validation *validation, const struct file_config *file, struct tailor_config *config)
 {
 	if (file->failover)
@@ -193,16 +226,8 @@ static void take_optional_sections(struct validation *validation, const struct f
 		if (file->access_log->format)
 			config->access_log_format = (enum tailor_config_log_format)*file->access_log->format;
 	}
-	if (file->admin) {
-		config->has_admin = true;
-		take_address(validation, "admin.listen", file->admin->listen, true, true, &config->admin);
-		if (config->admin.length && !tailor_address_is_local(&config->admin))
-			complain(validation, "admin.listen", "admin.listen: \"%s\" is reachable from outside; use unix:PATH or a loopback address",
-			         file->admin->listen);
-		if (reaches(&config->admin, &config->listen))
-			complain(validation, "admin.listen", "admin.listen: \"%s\" is where the clients are served; choose another port or unix:PATH",
-			         file->admin->listen);
-	}
+	if (file->admin)
+		take_admin(validation, file, config);
 	if (file->agent) {
 		config->has_agent = true;
 		take_path(validation, "agent.socket", file->agent->socket, sizeof(((struct sockaddr_un *)0)->sun_path),
@@ -252,7 +277,7 @@ static void take_limits(struct validation *validation, const struct file_limits 
 {
 	uint64_t head_bytes = config->head_bytes_max, replay_bytes = config->replay_bytes;
 
-	take_number(validation, "limits.connections", limits->connections, 1, 1 << 20, &config->connections_max);
+	take_number(validation, "limits.connections", limits->connections, 1, 1000000, &config->connections_max);
 	take_number(validation, "limits.per_address", limits->per_address, 0, 1 << 20, &config->per_address_max);
 	take_number(validation, "limits.in_flight", limits->in_flight, 0, 1 << 20, &config->in_flight_max);
 	take_number(validation, "limits.queue", limits->queue, 0, 1 << 20, &config->queue_max);
@@ -391,20 +416,47 @@ static void validate(struct validation *validation, const char *text, size_t len
 	file_config_free(file);
 }
 
+/* Until a pipe has something to read. A reload must not wait for what nobody writes: all else that the proxy does beside serving would, too. */
+static int wait_for_pipe(int fd, uint64_t deadline_ns)
+{
+	struct pollfd pipe = {.fd = fd, .events = POLLIN};
+	uint64_t now_ns = tailor_clock_ns();
+	int ready;
+
+	if (now_ns >= deadline_ns)
+		return -ETIMEDOUT;
+	ready = poll(&pipe, 1, (int)((deadline_ns - now_ns) / TAILOR_NS_PER_MS) + 1);
+	if (ready < 0 && errno != EINTR)
+		return -errno;
+	return ready == 0 ? -ETIMEDOUT : 0;
+}
+
 static int read_file(const char *path, char **ret_text, size_t *ret_length)
 {
-	cleanup_fclose FILE *file = fopen(path, "re");
+	uint64_t deadline_ns = tailor_clock_ns() + PIPE_WAIT_NS;
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	cleanup_free char *text = NULL;
-	size_t length;
+	size_t length = 0;
+	struct stat about;
 
-	if (!file)
+	if (fd < 0 || fstat(fd, &about) != 0)
 		return -errno;
 	text = malloc(FILE_BYTES_MAX);
 	if (!text)
 		return -ENOMEM;
-	length = fread(text, 1, FILE_BYTES_MAX, file);
-	if (ferror(file))
-		return errno ? -errno : -EIO;
+	for (;;) {
+		int error = S_ISREG(about.st_mode) ? 0 : wait_for_pipe(fd, deadline_ns);
+		ssize_t got;
+
+		if (error)
+			return error;
+		got = read(fd, text + length, FILE_BYTES_MAX - length);
+		if (got < 0 && errno != EINTR && errno != EAGAIN)
+			return -errno;
+		if (got == 0)
+			break;
+		length += got > 0 ? (size_t)got : 0;
+	}
 	if (length == FILE_BYTES_MAX)
 		return -EFBIG;
 	*ret_text = take_pointer(text);
@@ -426,6 +478,8 @@ int tailor_config_load(const char *path, struct tailor_config *ret_config, tailo
 	if (error) {
 		if (error == -EFBIG)
 			snprintf(problem, sizeof(problem), "is larger than 1 MiB; is it the right file?");
+		else if (error == -ETIMEDOUT)
+			snprintf(problem, sizeof(problem), "is a pipe whose end did not come within 2 s; name a file");
 		else
 			snprintf(problem, sizeof(problem), "cannot be read: %s", strerror(-error));
 		complaint(context, 0, problem);

@@ -145,7 +145,8 @@ typedef void tailor_config_complaint(void *context, unsigned int line, const cha
 
 /*
  * Reads and validates the file. Returns 0 and *ret_config, or -EINVAL (or a negative errno for a file
- * that can't be read) after one or more complaints. No global state; any thread.
+ * that can't be read, -ETIMEDOUT for a pipe whose end does not come within 2 s) after one or more complaints. No global
+ * state; any thread.
  */
 int tailor_config_load(const char *path, struct tailor_config *ret_config, tailor_config_complaint *complain, void *context);
 

@@ -6,6 +6,7 @@ import errno
 import os
 import random
 import re
+import resource
 import shutil
 import socket
 import struct
@@ -270,6 +271,16 @@ def the_limit_of_open_files_is_raised_and_one_too_low_is_said(scene):
         check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
 
 
+def short_of_memory():
+    """In the child: too little room for what it reserves for connections."""
+    resource.setrlimit(resource.RLIMIT_AS, (150 << 20, 150 << 20))
+
+
+def without_memory_for_the_connections_it_says_which_key_to_lower(scene):
+    path = config(scene.directory, limits="{connections: 100}", trace="{kernel: off}")
+    refused(scene, ["proxy", "-c", path], FAILED, "cannot reserve memory", "lower limits.connections", preexec=short_of_memory)
+
+
 def who_is_refused_at_the_agents_socket_fills_no_log(scene):
     proxy = scene.keep(harness.Process("proxy", [harness.TAILOR, "proxy", "-c", config(scene.directory)], scene.directory))
     proxy.wait_for("tailor: serving", 20)
@@ -288,4 +299,5 @@ harness.run(a_wrong_config_is_refused_with_its_line, a_missing_config_and_wrong_
             a_server_that_is_down_is_an_answer_not_an_end, what_is_no_store_is_refused,
             a_store_that_was_cut_or_damaged_gives_what_is_whole, without_io_uring_it_says_so_and_how_to_get_it,
             without_the_kernels_types_it_says_so_or_refuses_as_asked, a_store_that_is_removed_while_it_runs_is_said_once,
-            the_limit_of_open_files_is_raised_and_one_too_low_is_said, who_is_refused_at_the_agents_socket_fills_no_log)
+            the_limit_of_open_files_is_raised_and_one_too_low_is_said, who_is_refused_at_the_agents_socket_fills_no_log,
+            without_memory_for_the_connections_it_says_which_key_to_lower)

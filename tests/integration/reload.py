@@ -2,9 +2,11 @@
 """A configuration that changes under a proxy that serves."""
 import http.client
 import json
+import os
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -72,6 +74,24 @@ class Reload(unittest.TestCase):
         status, text = self.proxy.answer("/reload", "POST")
         self.assertEqual((status, "cannot be read" in text), (409, True))
         self.assertEqual(self.get("/ok"), 200)
+
+    def test_a_pipe_in_its_place_stops_nothing(self):
+        self.config.unlink()
+        os.mkfifo(self.config)
+        hangs = threading.Timer(20, self.proxy.process.kill)
+        hangs.start()
+        self.addCleanup(hangs.cancel)
+        self.proxy.process.send_signal(signal.SIGHUP)
+        self.assertRegex(self.proxy.said("tailor.yaml"), "pipe")
+        self.proxy.said("not valid: nothing has changed")
+        self.assertEqual(self.get("/ok"), 200)
+        self.assertEqual(self.proxy.answer("/reload", "POST")[0], 409)
+        # What is written into one is read, as that of a shell's <( ).
+        writer = subprocess.Popen(["sh", "-c", 'sleep 0.3; printf "%s" "$1" > "$0"', self.config, self.text])
+        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, ""))
+        self.assertEqual(writer.wait(5), 0)
+        self.proxy.process.send_signal(signal.SIGTERM)
+        self.assertEqual(self.proxy.process.wait(5), 0)
 
     def test_what_needs_a_restart_is_named(self):
         self.change("trace: {kernel: off}", "trace: {kernel: auto}\nlimits: {connections: 77}")

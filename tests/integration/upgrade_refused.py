@@ -45,6 +45,17 @@ class Refused(TakeOver):
         self.wait_stored(1)
         self.assertEqual(self.stored(), ["GET /slow?251"])
 
+    def test_one_of_two_is_told_that_the_other_came_first(self):
+        def compete():
+            # Its answer may be there before it has asked.
+            for _ in range(60):
+                second = self.start("--take-over")
+                self.assertEqual(second.end(), 1)
+                second.said(f"cannot take over from pid {self.old.popen.pid}: it says: another process is taking over already")
+
+        self.speak("offer", compete)
+        self.assertIn(b"200 OK", self.get("/ok"))
+
     def test_one_that_says_nothing_is_in_nobodys_way(self):
         with socket.socket(socket.AF_UNIX, SEQPACKET) as silent:
             silent.connect(str(self.socket))
