@@ -69,7 +69,8 @@ static void a_thread_that_was_stopped_finds_since_when(void **state)
 	(void)state;
 	assert_int_equal(tailor_kernel_trace(kernel, child.pid, TAILOR_TRACED_PROXY), 0);
 	assert_int_equal(child_ask(&child, 1), 2);
-	for (int i = 0; i < 3; i++) {
+	/* One time or another it waits for its CPU already when it is stopped: then it was kept from running before. */
+	for (int i = 0, found = 0; found < 3; i++) {
 		uint64_t stopped_ns, now_ns;
 		struct tailor_late late;
 
@@ -77,7 +78,9 @@ static void a_thread_that_was_stopped_finds_since_when(void **state)
 		late = kept_from_running(&child, &stopped_ns);
 		now_ns = tailor_clock_ns();
 		assert_int_equal(late.tid, child.pid);
-		assert_true(late.from_ns >= stopped_ns && late.until_ns > late.from_ns && late.until_ns <= now_ns);
+		assert_true(late.until_ns > late.from_ns && late.until_ns <= now_ns);
+		assert_true(i < 20);
+		found += late.from_ns >= stopped_ns;
 		/* It says that it stops before it leaves its CPU, which may be a while on a machine that is emulated. */
 		assert_true(late.until_ns - late.from_ns >= KEPT_NS / 2);
 	}

@@ -243,6 +243,8 @@ static void a_thread_that_is_pushed_off_in_user_mode_made_no_system_call(void **
 	(void)state;
 	pin(children[0].pid, 0);
 	pin(children[1].pid, 0);
+	/* Both are through with what a process begins with. */
+	usleep(200000);
 	assert_int_equal(tailor_kernel_trace(kernel, children[0].pid, TAILOR_TRACED_SERVER), 0);
 	recording_begin(&recording, kernel);
 	usleep(300000);

@@ -7,6 +7,7 @@ about it, a letter of the method and the number, with a write of its own: a serv
 is accepted, what is under way is finished.
 """
 import asyncio
+import ctypes
 import hashlib
 import os
 import signal
@@ -16,6 +17,7 @@ from content import answer_to
 
 STOP_SECONDS = 2
 PIECE = 65536
+PR_SET_PDEATHSIG = 1
 
 
 async def digest_of_body(reader, fields):
@@ -134,4 +136,6 @@ async def main():
     await Server(sys.argv[2]).run(int(sys.argv[1]))
 
 
+# A soak that is killed takes its servers along.
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 asyncio.run(main())
