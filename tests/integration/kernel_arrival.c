@@ -268,7 +268,7 @@ static void what_comes_while_the_proxy_waits_for_a_cpu_is_told(void **state)
 	pin(worker.child.pid, 0);
 	pin(spinner.pid, 0);
 	assert_int_equal(sched_setscheduler(worker.child.pid, SCHED_IDLE, &none), 0);
-	for (int i = 0; i < 30 && !found; i++) {
+	for (int i = 0; i < 100 && !found; i++) {
 		struct recording recording;
 
 		usleep(30000);

@@ -120,13 +120,14 @@ class Stop(unittest.TestCase):
                     while answers.count(b"200 OK") < 100:
                         answers += connection.recv(1 << 20)
             began = self.begin()
-            self.assertEqual(self.proxy.process.wait(30), 0)
+            # With a three hundredth of a CPU, all of them would take minutes.
+            self.assertEqual(self.proxy.process.wait(60), 0)
             took = time.monotonic() - began
         finally:
             for spinner in spinners:
                 spinner.kill()
                 spinner.wait()
-        self.assertLess(took, 20)
+        self.assertLess(took, 40)
 
     def test_a_second_signal_ends_it_at_once(self):
         for second in (signal.SIGTERM, signal.SIGINT):
