@@ -57,7 +57,7 @@ struct upstream {
 	uint8_t port_tries;
 	bool reused; /* has carried an exchange before */
 	uint64_t turn; /* of the loop, in which it was taken out of the pool */
-	uint64_t connected_ns; /* by then it was; 0: it is not yet */
+	uint64_t connected_ns; /* it was by then; of an earlier connection until it is */
 	bool dirty;  /* cannot carry another exchange */
 	bool loads;  /* is among the requests at its server */
 	uint16_t port;

@@ -55,13 +55,16 @@ int dump_compare(const struct dump_filter *filter, const char *path_a, const cha
 {
 	struct tailor_summary a = {0}, b = {0};
 	int status = TAILOR_EXIT_FAILED, error = read_summary(filter, path_a, &a);
+	/* A program that reads JSON gets some, also of a store with nothing in it. */
+	int empty_too = json ? -ENODATA : 0;
 
-	if (!error || (error == -ENODATA && json))
+	if (!error || error == empty_too)
 		error = read_summary(filter, path_b, &b) ?: error;
-	if (!error)
-		status = dump_written(filter, tailor_report_compare(stdout, path_a, &a, path_b, &b, json));
-	else if (error == -ENODATA && json)
-		dump_written(filter, tailor_report_compare(stdout, path_a, &a, path_b, &b, json));
+	if (!error || error == empty_too) {
+		int written = dump_written(filter, tailor_report_compare(stdout, path_a, &a, path_b, &b, json));
+
+		status = error ? TAILOR_EXIT_FAILED : written;
+	}
 	tailor_summary_free(&a);
 	tailor_summary_free(&b);
 	return status;
