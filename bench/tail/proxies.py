@@ -12,12 +12,12 @@ from harness import check
 from rounds import free_port
 
 HERE = Path(__file__).resolve().parent
-DIRECT, FLOOR, LEASTCONN = "direct", "floor", "haproxy-leastconn"
+DIRECT, FLOOR, BESIDE, LEASTCONN = "direct", "floor", "floor-beside", "haproxy-leastconn"
 OFF, REACTION, PREDICTION = "tailor-off", "tailor-reaction", "tailor-prediction"
-ALL = (DIRECT, NGINX, HAPROXY, LEASTCONN, ENVOY_NAME, OFF, REACTION, PREDICTION, FLOOR)
+ALL = (DIRECT, NGINX, HAPROXY, LEASTCONN, ENVOY_NAME, OFF, REACTION, PREDICTION, FLOOR, BESIDE)
 TITLES = {HAPROXY: "haproxy, roundrobin", LEASTCONN: "haproxy, leastconn", ENVOY_NAME: "envoy, hedge after 10 ms",
           OFF: "tailor, failover off", REACTION: "tailor, reaction", PREDICTION: "tailor, and prediction",
-          FLOOR: "direct, no collections"}
+          FLOOR: "direct, no collections", BESIDE: "the same, beside one"}
 CONNECTIONS = 256
 # What Tailor is told, most first; `tailor check` says which this build knows.
 REACTIONS = ("gc, safepoint, stall, crash", "gc")
@@ -96,7 +96,7 @@ class Abilities:
         """Why this row cannot be; None if it can."""
         if name == PREDICTION and not self.prediction:
             return "this build does not predict yet"
-        if name not in (DIRECT, FLOOR, OFF, REACTION, PREDICTION) and not program(name):
+        if name not in (DIRECT, FLOOR, BESIDE, OFF, REACTION, PREDICTION) and not program(name):
             return "it is not installed"
         return None
 

@@ -4,7 +4,10 @@
 examples/search-server/README.md says how the sizes act. Garbage comes with requests: a server that gets all of them stops that
 often, of two that share them each half as often, and one without any not at all.
 """
+import contextlib
+import socket
 import subprocess
+import threading
 from pathlib import Path
 
 import harness
@@ -24,6 +27,8 @@ HEAPS = {
 # What a slice allocates fits; between slices it is collected by hand. Serial's barriers and allocation are the cheapest there are.
 FLOOR_HEAP = ["-XX:+UseSerialGC", "-Xms3g", "-Xmx3g", "-Xmn2560m"]
 WARM_S = 8
+COLLECT_S = 1
+ATTACH_COMMAND = b"1\0jcmd\0GC.run\0\0\0"  # HotSpot's attach protocol, version 1: a command and three arguments
 
 
 class Servers:
@@ -43,8 +48,35 @@ class Servers:
     def all(self):
         return [*self.pair, self.floor]
 
+    @contextlib.contextmanager
+    def collecting(self):
+        """Meanwhile a, which gets no requests, is collected once a second: what its collections do to the machine, and nothing else."""
+        # The first command, which jcmd brings, is what makes a JVM listen for others.
+        self.collect(self.pair[0])
+        over = threading.Event()
+
+        def collect():
+            while not over.wait(COLLECT_S):
+                with socket.socket(socket.AF_UNIX) as attached:
+                    attached.connect(f"/tmp/.java_pid{self.pair[0].pid}")
+                    attached.sendall(ATTACH_COMMAND)
+                    while attached.recv(4096):
+                        pass
+
+        thread = threading.Thread(target=collect)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
     def collect_floor(self):
-        done = subprocess.run([Path(harness.any_java()).with_name("jcmd"), str(self.floor.pid), "GC.run"], stdout=subprocess.PIPE,
+        self.collect(self.floor)
+
+    @staticmethod
+    def collect(server):
+        done = subprocess.run([Path(harness.any_java()).with_name("jcmd"), str(server.pid), "GC.run"], stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True)
         check(done.returncode == 0, f"jcmd GC.run: {done.stdout}")
 
