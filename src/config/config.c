@@ -123,6 +123,7 @@ static void take_priority(struct validation *validation, const struct file_prior
 static bool reaches(const struct tailor_address *address, const struct tailor_address *listener)
 {
 	static const uint8_t any4[16] = {[10] = 0xff, [11] = 0xff}, any6[16];
+	const size_t prefix = 12; /* bytes of an IPv6 address before the IPv4 one that it maps */
 	uint8_t to[16], own[16];
 	bool to_any;
 
@@ -137,8 +138,12 @@ static bool reaches(const struct tailor_address *address, const struct tailor_ad
 		to[12] = 127;
 	if (to_any)
 		to[15] = 1;
-	return memcmp(to, own, sizeof(to)) == 0 || ((to_any || tailor_address_is_local(address)) &&
-	                                            (memcmp(own, any4, sizeof(own)) == 0 || memcmp(own, any6, sizeof(own)) == 0));
+	if (memcmp(to, own, sizeof(to)) == 0)
+		return true;
+	if (!to_any && !tailor_address_is_local(address))
+		return false;
+	/* Who listens on no IPv6 address in particular gets IPv4's connections, too; not the other way round. */
+	return memcmp(own, any6, sizeof(own)) == 0 || (memcmp(own, any4, sizeof(own)) == 0 && memcmp(to, any4, prefix) == 0);
 }
 
 static bool is_name(const char *text)

@@ -366,6 +366,7 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a, address: 0.0.0.0:8080}\n", 3, "is the proxy itself"},
 		{"listen: 0.0.0.0:8080\nservers:\n  - {name: a, address: 0.0.0.0:8080}\n", 3, "is the proxy itself"},
 		{"listen: '[::1]:8080'\nservers:\n  - {name: a, address: '[::]:8080'}\n", 3, "is the proxy itself"},
+		{"listen: '[::]:8080'\nservers:\n  - {name: a, address: 127.0.0.1:8080}\n", 3, "is the proxy itself"},
 		{GOOD "admin: {listen: 127.0.0.1:9202}\n", 5, "admin.listen: \"127.0.0.1:9202\" is the address of server \"b\""},
 		{GOOD "admin:\n  listen: unix:./a.sock\nagent: {socket: ./a.sock}\n", 7, "agent.socket: \"./a.sock\" is the socket of admin.listen"},
 		{GOOD "trace: {events_per_cpu: 5000}\n", 5, "power of two"},
@@ -421,6 +422,25 @@ static void each_mistake_is_named_with_its_line(void **state)
 		assert_int_equal(load(cases[i].text, &config, &complaints), -EINVAL);
 		if (complaints.line != cases[i].line || !strstr(complaints.text, cases[i].says))
 			fail_msg("%s\ngave line %u: %s", cases[i].text, complaints.line, complaints.text);
+	}
+}
+
+static void a_server_at_the_proxys_port_of_another_address_is_no_loop(void **state)
+{
+	static const char *const cases[] = {
+		"listen: 0.0.0.0:8080\nservers: [{name: a, address: '[::1]:8080'}]\n",
+		"listen: 0.0.0.0:8080\nservers: [{name: a, address: '[::]:8080'}]\n",
+		"listen: 127.0.0.1:8080\nservers: [{name: a, address: 127.0.0.2:8080}]\n",
+		"listen: '[::]:8080'\nservers: [{name: a, address: 192.0.2.1:8080}]\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct complaints complaints;
+		struct tailor_config config;
+
+		if (load(cases[i], &config, &complaints) != 0)
+			fail_msg("%s\ngave: %s", cases[i], complaints.text);
 	}
 }
 
@@ -546,6 +566,7 @@ int main(void)
 		cmocka_unit_test(the_idle_timeout_is_that_of_the_client_unless_said),
 		cmocka_unit_test(workers_can_be_as_many_as_cpus),
 		cmocka_unit_test(each_mistake_is_named_with_its_line),
+		cmocka_unit_test(a_server_at_the_proxys_port_of_another_address_is_no_loop),
 		cmocka_unit_test(several_mistakes_are_all_named),
 		cmocka_unit_test(a_complaint_is_one_line_whatever_the_file_holds),
 		cmocka_unit_test(a_file_that_no_person_wrote_is_refused_at_once),
