@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "base/listen.h"
 
 #define BACKLOG 4096
@@ -22,8 +23,7 @@ static const char *remedy(int error)
 	case -EADDRNOTAVAIL: return "no interface of this host has that address";
 	case -EEXIST: return "that file is no socket; choose another path";
 	case -EACCES: return "ports below 1024 need root or CAP_NET_BIND_SERVICE, Unix paths a writable directory";
-	case -EMFILE: return "raise the limit of open files (ulimit -n)";
-	default: return "check the listen address";
+	default: return tailor_limits_remedy(error) ?: "check the listen address";
 	}
 }
 

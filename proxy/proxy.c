@@ -8,6 +8,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "proxy/addresses.h"
 #include "proxy/budget.h"
 #include "proxy/listen.h"
@@ -118,8 +119,8 @@ static int start_worker(struct tailor_proxy *proxy, unsigned int index, uint64_t
 	sem_init(&worker->started, 0, 0);
 	ret = -pthread_create(&worker->thread, NULL, worker_run, worker);
 	if (ret < 0) {
-		snprintf(error, error_size, "cannot create a thread: %s; raise the limit of processes (ulimit -u)",
-		         strerror(-ret));
+		snprintf(error, error_size, "cannot create a thread: %s; %s", strerror(-ret),
+		         tailor_limits_remedy(ret) ?: "give this process more memory, or lower `workers`");
 		return ret;
 	}
 	while (sem_wait(&worker->started) != 0)

@@ -161,14 +161,15 @@ static void choose(struct worker *worker, struct upstream *upstream, const struc
 	/* More than comes by chance in the same piece is taken in by our own measure. */
 	if (exchange->response_left > input_length(&upstream->in) + worker->upstream_in_bytes / 2)
 		upstream->in.own = true;
-	if (length < 0) {
+	/* None of it is on its way yet. */
+	if (length < 0 || !take_body(worker, upstream)) {
 		exchange->winner = -1;
 		exchange_attempt_failed(worker, upstream, TAILOR_ATTEMPT_END_BAD);
 		return;
 	}
 	if (!put_before_body(client, &upstream->in, (uint32_t)length))
 		exchange->out_end += (uint32_t)length;
-	advance_body(worker, upstream);
+	response_pump(worker, client);
 }
 
 /* The server has agreed to another protocol. */

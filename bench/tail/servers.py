@@ -44,6 +44,7 @@ class Servers:
         # What the compiler has left to do is done before anything is measured.
         for server in self.all():
             scene.load(f"warm-{server.name}", server.port, RATE, WARM_S)
+        self.collect_floor()
 
     def all(self):
         return [*self.pair, self.floor]

@@ -10,6 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/listen.h"
 #include "base/peer.h"
 
@@ -188,7 +189,7 @@ int tailor_admin_open(const struct tailor_address *address, struct tailor_admin 
 	snprintf(error, error_size, "admin.listen: cannot listen on %s: %s; %s", tailor_address_format(text, address), strerror(-fd),
 	         fd == -EADDRINUSE ? "stop what uses it, or choose another"
 	         : fd == -EEXIST   ? "that file is no socket; choose another path"
-	                           : "check the path and its rights");
+	                           : tailor_limits_remedy(fd) ?: "check the path and its rights");
 	return fd;
 }
 
@@ -200,7 +201,7 @@ int tailor_admin_listener(const struct tailor_admin *admin)
 int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler, tailor_admin_refused *refused, void *context, char *error,
                        size_t error_size)
 {
-	int fd = fcntl(admin->fd, F_DUPFD_CLOEXEC, 0);
+	int fd = fcntl(admin->fd, F_DUPFD_CLOEXEC, 0), ret;
 
 	admin->handler = handler;
 	admin->refused = refused;
@@ -213,10 +214,12 @@ int tailor_admin_start(struct tailor_admin *admin, tailor_admin_handler *handler
 	admin->daemon_fd = fd;
 	if (admin->daemon)
 		return 0;
-	snprintf(error, error_size, "admin: cannot start its thread: %s", strerror(errno));
+	ret = errno ? -errno : -ENOMEM;
+	snprintf(error, error_size, "admin: cannot start its thread: %s; %s", strerror(-ret),
+	         tailor_limits_remedy(ret) ?: "leave `admin` out, or give this process more memory");
 	if (fd >= 0)
 		close(fd);
-	return errno ? -errno : -ENOMEM;
+	return ret;
 }
 
 static bool has_connections(struct MHD_Daemon *daemon)

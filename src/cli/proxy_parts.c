@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/limits.h"
 #include "base/listen.h"
 #include "cli/privileges.h"
 #include "cli/proxy_reload.h"
@@ -57,7 +58,9 @@ static int open_store(struct proxy_run *run)
 	case 0: return 0;
 	case -EBUSY: proxy_say("timelines.path: %s is being written by another tailor; stop it or choose another path", path); break;
 	case -EINVAL: proxy_say("timelines.path: %s is not a timeline store; choose an empty or new directory", path); break;
-	default: proxy_say("timelines.path: cannot open %s: %s; check the path, its rights and free space", path, strerror(-error));
+	default:
+		proxy_say("timelines.path: cannot open %s: %s; %s", path, strerror(-error),
+		          tailor_limits_remedy(error) ?: "check the path, its rights and free space");
 	}
 	return error;
 }
@@ -75,7 +78,8 @@ static int open_access_log(struct proxy_run *run)
 	if (error == -ENXIO)
 		proxy_say("access_log.path: nobody reads the pipe %s; start its reader first", path);
 	else if (error)
-		proxy_say("access_log.path: cannot open %s: %s; check the path, its rights and free space", path, strerror(-error));
+		proxy_say("access_log.path: cannot open %s: %s; %s", path, strerror(-error),
+		          tailor_limits_remedy(error) ?: "check the path, its rights and free space");
 	return error;
 }
 
@@ -329,7 +333,8 @@ static int start_observer(struct proxy_run *run)
 	}
 	error = tailor_observer_start(&options, &run->observer);
 	if (error)
-		proxy_say("cannot start the observer: %s", strerror(-error));
+		proxy_say("cannot start the observer: %s; %s", strerror(-error),
+		          tailor_limits_remedy(error) ?: "give this process more memory, or lower `workers` or limits.connections");
 	return error;
 }
 

@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "base/limits.h"
 #include "base/listen.h"
 #include "base/peer.h"
 #include "collect/jvm_handover.h"
@@ -196,9 +197,7 @@ static const char *remedy(int error)
 	case -EPERM: return "only root or a member of the group may open the socket to it";
 	case -ENOENT: return "create its directory first";
 	case -ENAMETOOLONG: return "a socket's path has at most 107 bytes; choose a shorter one";
-	case -EMFILE:
-	case -ENFILE: return "raise RLIMIT_NOFILE";
-	default: return "see unix(7)";
+	default: return tailor_limits_remedy(error) ?: "see unix(7)";
 	}
 }
 

@@ -4,6 +4,7 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +17,7 @@
 
 #include <tailor_bpf.skel.h>
 
+#include "base/limits.h"
 #include "collect/kernel_clock.h"
 #include "collect/kernel_probes.h"
 #include "collect/kernel_stops.h"
@@ -323,6 +325,31 @@ static int open_kernel(struct tailor_kernel *kernel, const struct btf *kernel_ty
 	return attach_probes(kernel, error, error_size);
 }
 
+/* Open files of its programs, maps and links, and some more while they are loaded; and a clock event for each CPU. */
+#define FILES_MAX 64
+
+/*
+ * Whether so many files may be opened: 0 or a negative errno. Asked at first, since loading without goes on to do without this or that, and
+ * fails by something else in the end.
+ */
+static int ask_for_files(size_t count)
+{
+	int *files = calloc(count, sizeof(*files)), result = files ? 0 : -ENOMEM;
+	size_t opened = 0;
+
+	while (result == 0 && opened < count) {
+		files[opened] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+		if (files[opened] < 0)
+			result = -errno;
+		else
+			opened++;
+	}
+	while (opened > 0)
+		close(files[--opened]);
+	free(files);
+	return result;
+}
+
 int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, char *error, size_t error_size)
 {
 	struct tailor_kernel *kernel;
@@ -332,6 +359,11 @@ int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, 
 
 	libbpf_set_print(keep_complaint);
 	complaint[0] = '\0';
+	result = ask_for_files(FILES_MAX + (size_t)(cpus > 0 ? cpus : 0));
+	if (result != 0) {
+		snprintf(error, error_size, "not enough open files for kernel events: %s; %s", strerror(-result), tailor_bpf_remedy(-result));
+		return result;
+	}
 	if (cpus <= 0 || slots_per_cpu == 0 || (slots_per_cpu & (slots_per_cpu - 1)) ||
 	    slots_per_cpu > UINT32_MAX / (unsigned int)cpus) {
 		snprintf(error, error_size, "cannot keep %zu events per CPU: the number must be a power of two",
@@ -349,10 +381,8 @@ int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, 
 		result = -errno;
 		if (access("/sys/kernel/btf/vmlinux", R_OK) != 0)
 			result = -errno; /* libbpf tries other places too and tells only of the last */
-		snprintf(error, error_size,
-		         "cannot read /sys/kernel/btf/vmlinux: %s; needs a kernel with CONFIG_DEBUG_INFO_BTF=y and "
-		         "sysfs mounted",
-		         strerror(-result));
+		snprintf(error, error_size, "cannot read /sys/kernel/btf/vmlinux: %s; %s", strerror(-result),
+		         tailor_limits_remedy(result) ?: "needs a kernel with CONFIG_DEBUG_INFO_BTF=y and sysfs mounted");
 		return result == -EPERM || result == -EACCES ? -EPERM : -ENOENT;
 	}
 	kernel = calloc(1, sizeof(*kernel));

@@ -31,7 +31,7 @@ struct tailor_probe {
 /*
  * Loads and attaches. slots_per_cpu: events kept per CPU, a power of two (65536 are 4 MiB).
  * Returns 0 and *ret_kernel (tailor_kernel_close() it), or a negative errno with one line in `error` that
- * names what failed and the remedy: -EPERM (rights or lockdown), -ENOENT (no BTF in /sys/kernel/btf/vmlinux), -ENOMEM,
+ * names what failed and the remedy: -EPERM (rights or lockdown), -ENOENT (no BTF in /sys/kernel/btf/vmlinux), -ENOMEM, -EMFILE,
  * -EINVAL (slots_per_cpu), -EOPNOTSUPP (this process is in a pid namespace of its own: the ids it knows are not the kernel's), ...
  * A missing optional probe is not an error.
  */

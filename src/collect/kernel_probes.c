@@ -10,6 +10,7 @@
 #include <tailor/timeline.h>
 
 #include "base/cleanup.h"
+#include "base/limits.h"
 #include "collect/kernel_uprobe.h"
 
 static const struct tailor_probe_plan receive_by_function = {
@@ -209,6 +210,8 @@ const char *tailor_bpf_remedy(int error)
 		return "needs root or CAP_BPF+CAP_PERFMON";
 	case ENOMEM: return "not enough memory for the channels: keep fewer events or raise the memory cgroup's limit";
 	case ENOSYS: return "this kernel has no bpf(2): needs CONFIG_BPF_SYSCALL=y";
+	case EMFILE:
+	case ENFILE: return tailor_limits_remedy(-error);
 	default: return "run tailor doctor and report this with the kernel's version";
 	}
 }

@@ -162,23 +162,31 @@ def check_end(stream):
     assert rest == b"", f"more than the answer: {rest[:300]!r}"
 
 
-def check_cut(stream):
-    rest = stream.rest()
-    if not rest:
-        return
-    head, _, body = rest.partition(b"\r\n\r\n")
-    if field(head + b"\r\n", b"Transfer-Encoding"):
-        assert not body.endswith(b"0\r\n\r\n"), f"looks whole: {rest!r}"
-    else:
-        assert len(body) < int(field(head + b"\r\n", b"Content-Length")), f"looks whole: {rest!r}"
+def check_cut(case, stream, whole):
+    """An answer that breaks off; or a refusal, where what is wrong with it was there before any of it was passed on. Returns whether the
+    client's connection is open."""
+    try:
+        head = stream.until(b"\r\n\r\n")
+    except (EOFError, ConnectionResetError):
+        head = b""
+    if head.startswith(b"HTTP/1.1 502 "):
+        assert not case.server_ends, f"what had begun well was refused: {head!r}"
+        stream.exactly(int(field(head, b"Content-Length")))
+        return True
+    assert case.server_ends or not whole, f"what was wrong at once was passed on: {head!r}"
+    body = stream.rest()
+    if field(head, b"Transfer-Encoding"):
+        assert not body.endswith(b"0\r\n\r\n"), f"looks whole: {head!r} {body!r}"
+    elif head:
+        assert len(body) < int(field(head, b"Content-Length")), f"looks whole: {head!r} {body!r}"
+    return False
 
 
-def check_answers(case, stream, recorder):
+def check_answers(case, stream, recorder, whole):
     """What the client gets. Returns whether its connection is open."""
     words = case.words
     if words and words[-1] == "cut":
-        check_cut(stream)
-        return False
+        return check_cut(case, stream, whole)
     if case.to_client is not None:
         got = stream.exactly(length(case.to_client))
         assert pattern(case.to_client, b"").fullmatch(got), f"the client got {got!r}"
@@ -236,7 +244,7 @@ def check(case, proxy, recorder, splits):
     stream = Stream(socket.create_connection(("127.0.0.1", proxy.port)))
     with stream.socket:
         stream.send(client_parts)
-        is_open = check_answers(case, stream, recorder)
+        is_open = check_answers(case, stream, recorder, len(server_parts) == 1)
         check_server(case, recorder, f"127.0.0.1:{recorder.port}".encode())
         # The server's side settles before the next request, so that its connection is known to be open or not.
         until(lambda: settled(case, proxy, recorder), "the proxy and the server disagree about open connections")

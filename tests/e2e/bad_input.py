@@ -271,6 +271,37 @@ def the_limit_of_open_files_is_raised_and_one_too_low_is_said(scene):
         check(proxy.stop() == 0, f"the proxy failed:\n{proxy.log()}")
 
 
+def start_with_few_files(path, files):
+    """Starts a proxy that may have so many open files. Returns what it said, and whether it served; it has ended well then."""
+    proxy = subprocess.Popen([harness.TAILOR, "proxy", "-c", path], stderr=subprocess.PIPE, text=True,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
+    try:
+        lines = []
+        for line in proxy.stderr:
+            lines.append(line)
+            if line.startswith("tailor: serving"):
+                proxy.terminate()
+                check(proxy.wait(10) == 0, f"with {files} open files it served, and ended with {proxy.returncode}")
+                return lines, True
+        check(proxy.wait(10) == FAILED, f"with {files} open files it ended with {proxy.returncode}: {lines}")
+        return lines, False
+    finally:
+        proxy.kill()
+        proxy.wait()
+
+
+def with_too_few_open_files_to_start_it_says_so_whatever_it_was_opening(scene):
+    trace = "required" if os.geteuid() == 0 else "off"
+    path = config(scene.directory, trace=f"{{kernel: {trace}}}", access_log=f"{{path: {scene.directory}/access.log}}")
+    for files in range(6, 300, 3):
+        lines, served = start_with_few_files(path, files)
+        check(not left_behind(scene), f"with {files} open files it left {left_behind(scene)}")
+        if served:
+            return
+        check("ulimit -n" in lines[-1] and "limits.connections" not in lines[-1], f"with {files} open files it says:\n{''.join(lines)}")
+    raise harness.Failure("it does not serve with 300 open files")
+
+
 def short_of_memory():
     """In the child: too little room for what it reserves for connections."""
     resource.setrlimit(resource.RLIMIT_AS, (150 << 20, 150 << 20))
@@ -300,4 +331,4 @@ harness.run(a_wrong_config_is_refused_with_its_line, a_missing_config_and_wrong_
             a_store_that_was_cut_or_damaged_gives_what_is_whole, without_io_uring_it_says_so_and_how_to_get_it,
             without_the_kernels_types_it_says_so_or_refuses_as_asked, a_store_that_is_removed_while_it_runs_is_said_once,
             the_limit_of_open_files_is_raised_and_one_too_low_is_said, who_is_refused_at_the_agents_socket_fills_no_log,
-            without_memory_for_the_connections_it_says_which_key_to_lower)
+            with_too_few_open_files_to_start_it_says_so_whatever_it_was_opening, without_memory_for_the_connections_it_says_which_key_to_lower)

@@ -85,25 +85,38 @@ def a_request_that_is_still_coming_when_its_server_dies_goes_to_the_other():
 def what_is_not_http_is_a_502():
     answers = {"/a": b"SMTP ready\r\n\r\n", "/b": b"HTTP/1.1 200 OK\r\nX: " + b"a" * 40000 + b"\r\n\r\n",
                "/c": b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
-               "/d": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n"}
+               "/d": b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: upgrade\r\n\r\n",
+               "/e": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly thisXX"}
     backend = Backend(lambda r, c: answers[r.target])
     with Proxy(backend) as proxy, proxy.connect() as client:
         for target in answers:
             client.send(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             assert client.response().status == 502, target
         ends = [event for event in proxy.events() if event.kind == ATTEMPT_END]
-        assert len(ends) == 4 and all(event.arg[1] == END_BAD for event in ends), ends
+        assert len(ends) == len(answers) and all(event.arg[1] == END_BAD for event in ends), ends
 
 
 def a_response_that_breaks_off_never_looks_whole():
-    answers = {"/length": b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this",
-               "/chunked": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n",
-               "/bad": b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly thisXX"}
-    backend = Backend(lambda r, c: c.sendall(answers[r.target]))
+    answers = {"/length": [b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this"],
+               "/chunked": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this\r\n"],
+               "/bad": [b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n9\r\nonly this", b"XX"]}
+
+    begun = threading.Event()
+
+    def answer(request, connection):
+        for number, piece in enumerate(answers[request.target]):
+            if number:
+                begun.wait(5)
+            connection.sendall(piece)
+
+    backend = Backend(answer)
     with Proxy(backend) as proxy:
         for target in answers:
             with proxy.connect() as client:
+                begun.clear()
                 client.send(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                client.more()
+                begun.set()
                 try:
                     client.response()
                     raise AssertionError(f"{target} looked whole")
