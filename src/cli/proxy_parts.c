@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/un.h>
 #include <tailor/window.h>
 #include <unistd.h>
@@ -22,6 +20,8 @@
 #define REQUEST_SLOTS 32768
 /* Listeners, rings, BPF programs and maps, the agents' wakers, the store. */
 #define OTHER_FILES 200
+/* It gives way to whoever serves, and gets a CPU in the end where there is hardly any. */
+#define OBSERVER_NICE 10
 
 /* A client takes an open file, and its requests one more at each server they come to: takes as many as are allowed, and says when that is too few. */
 static void raise_file_limit(const struct tailor_config *config)
@@ -175,77 +175,6 @@ static int give_up_rights(struct proxy_run *run)
 	return error;
 }
 
-/* A worker that spins takes a CPU from whoever else wants it. */
-static void judge_busy_poll(const struct tailor_config *config)
-{
-	cpu_set_t set;
-	unsigned int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned int)CPU_COUNT(&set) : 1;
-
-	if (config->busy_poll_ns && config->workers >= cpus)
-		proxy_say("priority.busy_poll: %u workers spin, and this process may use %u CPUs: servers and the rest of the host wait for them; "
-		          "lower `workers`, or leave the key out",
-		          config->workers, cpus);
-}
-
-/* As in linux/sched/types.h, which glibc has not. */
-struct scheduling {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
-/*
- * A worker runs for some 10 us at a time and then sleeps. Who says so (Linux 6.12) runs at once when it wakes up, also where the CPU is
- * somebody else's whose slice of some ms has just begun; it gets no more of the CPU than its nice value says. 0: as long as all others.
- */
-#define SLICE_NS UINT64_C(100000) /* the least there is */
-
-static void set_slice(uint64_t ns)
-{
-	const struct scheduling wanted = {.size = sizeof(wanted), .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = ns};
-
-	/* Where it cannot be had, everything works the same, and later. */
-	(void)syscall(SYS_sched_setattr, 0, &wanted, 0);
-}
-
-/*
- * Threads inherit how they are scheduled from the one that starts them: this one takes the workers' priority while it has
- * the right to, and goes back when they run.
- */
-static int raise_priority(struct proxy_run *run)
-{
-	const struct tailor_config *config = &run->config;
-	const struct sched_param fifo = {.sched_priority = (int)config->fifo};
-	int ret = 0;
-
-	judge_busy_poll(config);
-	run->own_nice = getpriority(PRIO_PROCESS, 0);
-	if (config->fifo)
-		ret = sched_setscheduler(0, SCHED_FIFO, &fifo);
-	else if (config->priority_given || config->nice < run->own_nice)
-		ret = setpriority(PRIO_PROCESS, 0, config->nice);
-	if (!config->fifo)
-		set_slice(SLICE_NS);
-	if (ret == 0 || !config->priority_given)
-		return 0;
-	proxy_say("priority.%s: %s; start it as root or with CAP_SYS_NICE, or leave the key out", config->fifo ? "fifo" : "nice",
-	          strerror(errno));
-	return -errno;
-}
-
-static void restore_priority(const struct proxy_run *run)
-{
-	const struct sched_param normal = {0};
-
-	if (run->config.fifo)
-		(void)sched_setscheduler(0, SCHED_OTHER, &normal);
-	else
-		set_slice(0);
-	(void)setpriority(PRIO_PROCESS, 0, run->own_nice);
-}
-
 static int start_proxy(struct proxy_run *run)
 {
 	const struct tailor_config *config = &run->config;
@@ -293,7 +222,7 @@ static int start_proxy(struct proxy_run *run)
 	/* Owned by the proxy from here on, whatever comes of it. */
 	run->listening = false;
 	error = tailor_proxy_start(&options, &run->proxy, text, sizeof(text));
-	restore_priority(run);
+	proxy_priority_restore(run);
 	if (error)
 		proxy_say("%s", text);
 	return error;
@@ -315,6 +244,7 @@ static int start_observer(struct proxy_run *run)
 		.not_moved_name = not_moved_name,
 		.store = run->store,
 		.access_log = run->access_log,
+		.nice = proxy_priority_nice(run, OBSERVER_NICE),
 	};
 	int error;
 
@@ -390,7 +320,7 @@ int proxy_start(struct proxy_run *run)
 	raise_file_limit(&run->config);
 	if (run->predecessor.path && (error = proxy_takeover_begin(run)))
 		return error;
-	if ((error = open_all(run)) || (error = raise_priority(run)) || (error = give_up_rights(run)) || (error = start_proxy(run)) ||
+	if ((error = open_all(run)) || (error = proxy_priority_raise(run)) || (error = give_up_rights(run)) || (error = start_proxy(run)) ||
 	    (error = proxy_takeover_claim(run)) || (error = start_observer(run)) || (error = start_admin(run)) ||
 	    (error = proxy_takeover_check(run)))
 		return error;

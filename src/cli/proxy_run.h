@@ -80,7 +80,8 @@ struct proxy_run {
 	struct tailor_channel *channels;
 	void *channel_memory;
 	size_t channel_bytes;
-	int own_nice;
+	int own_nice;   /* the process's own, before the workers' was set */
+	int group_nice; /* that of the group of processes that it leads; 0: it leads none, or it was left alone */
 	struct tailor_address bound; /* config.listen with its real port */
 	int listeners[TAILOR_PROXY_WORKERS_MAX];
 	bool listening; /* and the proxy does not own them yet */
@@ -112,6 +113,17 @@ struct proxy_run {
 int proxy_start(struct proxy_run *run);
 /* Ends at once what still runs, and gives everything back but *run itself. */
 void proxy_stop(struct proxy_run *run);
+
+/* --- proxy_priority.c: how soon threads get a CPU. Control thread. ------------------------------ */
+
+/*
+ * Threads inherit how they are scheduled from the one that starts them: this one takes the workers' priority while it has the right to,
+ * and goes back when they run, as far as it may without rights. Returns 0 or a negative errno, after a line about it, if what the configuration asks for cannot be had.
+ */
+int proxy_priority_raise(struct proxy_run *run);
+void proxy_priority_restore(const struct proxy_run *run);
+/* For setpriority(2): what makes a thread that nice to the rest of the machine. */
+int proxy_priority_nice(const struct proxy_run *run, int nice);
 
 /* --- proxy_loop.c: signals and agents while it serves. Control thread. ------------------------- */
 

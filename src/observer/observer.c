@@ -10,7 +10,6 @@
 #include "observer/running.h"
 
 #define BASELINE_PER_S 10
-#define NICE 10
 
 static int wait_for_next(struct tailor_observer *observer, uint64_t wait_ns)
 {
@@ -37,7 +36,7 @@ static void *run(void *context)
 
 	pthread_setname_np(pthread_self(), "observer");
 	/* On Linux this is the thread's own; failing to be nice is no reason not to work. */
-	setpriority(PRIO_PROCESS, 0, NICE);
+	setpriority(PRIO_PROCESS, 0, observer->options.nice);
 	do {
 		uint64_t now_ns;
 

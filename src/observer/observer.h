@@ -46,6 +46,7 @@ struct tailor_observer_options {
 	const char *(*not_moved_name)(unsigned int why_not); /* words for enum tailor_not_moved (proxy/proxy.h); NULL: there are none */
 	struct tailor_store_writer *store; /* only the observer uses it while it runs; see tailor_observer_store() */
 	struct tailor_accesslog *access_log; /* the same; NULL: none */
+	int nice; /* its thread's, as for setpriority(2) */
 };
 
 /* Upper bounds of the buckets of what clients waited, in ns, as Prometheus has them; one more holds what is beyond. */

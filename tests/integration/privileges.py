@@ -53,7 +53,7 @@ def sockets(pid):
 
 
 class Privileges(unittest.TestCase):
-    def serve(self, more, kernel):
+    def serve(self, more, kernel, session=False):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         os.chmod(directory.name, 0o755)
@@ -61,7 +61,7 @@ class Privileges(unittest.TestCase):
         self.addCleanup(server.stdout.close)
         self.addCleanup(server.wait)
         self.addCleanup(server.kill)
-        proxy = Proxy(directory.name, [("a", port)], more, kernel=kernel)
+        proxy = Proxy(directory.name, [("a", port)], more, kernel=kernel, session=session)
         self.addCleanup(proxy.stop)
         return proxy, server, directory.name
 
@@ -138,12 +138,39 @@ class Privileges(unittest.TestCase):
     def test_workers_have_the_priority_that_was_asked_for_and_the_others_none(self):
         for more, wanted in (("", ("0", "-10")), ("priority: {nice: -3}\n", ("0", "-3")), ("priority: {fifo: 7}\n", ("1", "0"))):
             proxy, _, _ = self.serve(more, "off")
-            expected = {"tailor-worker": wanted, "observer": ("0", "10"), "tailor": ("0", "0")}
-            # Each thread names itself, and gives way, once it has a CPU.
-            until = time.monotonic() + 10
-            while (found := self.priorities(proxy)) | expected != found and time.monotonic() < until:
-                time.sleep(0.05)
-            self.assertEqual(found | expected, found)
+            self.wait_for_priorities(proxy, {"tailor-worker": wanted, "observer": ("0", "10"), "tailor": ("0", "0")})
+            self.assertEqual(self.group(proxy.process.pid), self.group(os.getpid()))
+
+    def test_the_session_that_it_leads_has_the_workers_priority_and_other_threads_none_all_the_same(self):
+        self.need_groups()
+        for more, group, worker, observer, other in (("", "-10", ("0", "-10"), "19", "10"), ("priority: {nice: -3}\n", "-3", ("0", "-3"), "13", "3"),
+                                                     ("priority: {nice: 4}\n", "0", ("0", "4"), "10", "4"),
+                                                     ("priority: {fifo: 7}\n", "0", ("1", "0"), "10", "0")):
+            proxy, _, _ = self.serve(more, "off", session=True)
+            self.wait_for_priorities(proxy, {"tailor-worker": worker, "observer": ("0", observer), "tailor": ("0", other)})
+            self.assertEqual(self.group(proxy.process.pid)[1], group)
+
+    def need_groups(self):
+        enabled = Path("/proc/sys/kernel/sched_autogroup_enabled")
+        if not enabled.exists() or enabled.read_text().strip() != "1":
+            self.skipTest("this kernel does not share CPU time out by sessions")
+        for line in Path("/proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if ("cpu" in controllers.split(",") and path != "/") or (not controllers and Path(f"/sys/fs/cgroup{path}/cpu.weight").exists()):
+                self.skipTest("a cgroup's CPU weight decides here")
+
+    def group(self, pid):
+        """The session's group of a process, and how nice that is; None where there are none."""
+        found = re.fullmatch(r"(/autogroup-\d+) nice (-?\d+)\n", Path(f"/proc/{pid}/autogroup").read_text()) \
+            if Path("/proc/self/autogroup").exists() else None
+        return found and found.groups()
+
+    def wait_for_priorities(self, proxy, expected):
+        # Each thread names itself, and gives way, once it has a CPU.
+        until = time.monotonic() + 10
+        while (found := self.priorities(proxy)) | expected != found and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual(found | expected, found)
 
     def priorities(self, proxy):
         """{thread's name: (policy, nice)}: fields 41 and 19 of proc_pid_stat(5), after the name."""

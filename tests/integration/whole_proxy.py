@@ -11,14 +11,14 @@ from load_harness import TAILOR
 
 
 class Proxy:
-    def __init__(self, directory, servers, more, kernel="off"):
+    def __init__(self, directory, servers, more, kernel="off", session=False):
         self.directory = Path(directory)
         self.admin = self.directory / "admin.sock"
         config = self.directory / "tailor.yaml"
         listed = "".join(f"  - {{name: {name}, address: 127.0.0.1:{port}}}\n" for name, port in servers)
         config.write_text(f"listen: 127.0.0.1:0\nservers:\n{listed}trace: {{kernel: {kernel}}}\n"
                           f"timelines: {{path: {self.directory}/timelines}}\nadmin: {{listen: 'unix:{self.admin}'}}\n{more}")
-        self.process = subprocess.Popen([TAILOR, "proxy", "-c", config], stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen([TAILOR, "proxy", "-c", config], stderr=subprocess.PIPE, text=True, start_new_session=session)
         self.port = None
         self.before = ""  # what it said before it served
         for line in self.process.stderr:

@@ -173,7 +173,8 @@ class Classes(Alone):
     accepted = ("class-loading",)
     why = f"{CLASSES} classes of 800 methods, from a jar that is in memory: hardly anything but parsing, defining and linking them"
     target = f"/classes?count={CLASSES}"
-    usual_ms = 47  # they take 30 to 45 ms; where the host had no memory at hand for them all the same, faults add 15 and more
+    # Where the host had no memory at hand for them all the same, faults add half of it and more.
+    usual = 1.3
 
     def prepare(self, stage):
         # They need new memory. Where the machine's host has yet to find some, faults take longer than the classes; what was just given back it has.

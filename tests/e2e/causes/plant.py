@@ -25,8 +25,8 @@ class Plant:
     all_hit = True
     # A request that it hit took at least this, as the client saw it; one that took less was not hit.
     least_ms = 12
-    # One that took more was held up by something else, too, and is planted again.
-    usual_ms = float("inf")
+    # One that took so many times as long as the shortest of some that were tried out was held up by something else, too, and is planted again.
+    usual = None
     # One that took more waited for something that nobody planted: the plant is wrong.
     most_ms = float("inf")
 

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/cleanup.h"
+#include "cli/proxy_run.h"
+
+#define NICE_MAX 19
+
+/* A worker that spins takes a CPU from whoever else wants it. */
+static void judge_busy_poll(const struct tailor_config *config)
+{
+	cpu_set_t set;
+	unsigned int cpus = sched_getaffinity(0, sizeof(set), &set) == 0 ? (unsigned int)CPU_COUNT(&set) : 1;
+
+	if (config->busy_poll_ns && config->workers >= cpus)
+		proxy_say("priority.busy_poll: %u workers spin, and this process may use %u CPUs: servers and the rest of the host wait for them; "
+		          "lower `workers`, or leave the key out",
+		          config->workers, cpus);
+}
+
+/* As in linux/sched/types.h, which glibc has not. */
+struct scheduling {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime, deadline, period;
+};
+
+/*
+ * A worker runs for some 10 us at a time and then sleeps. Who says so (Linux 6.12) runs at once when it wakes up, also where the CPU is
+ * somebody else's whose slice of some ms has just begun; it gets no more of the CPU than its nice value says. 0: as long as all others.
+ */
+#define SLICE_NS UINT64_C(100000) /* the least there is */
+
+static void set_slice(uint64_t ns)
+{
+	const struct scheduling wanted = {.size = sizeof(wanted), .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = ns};
+
+	/* Where it cannot be had, everything works the same, and later. */
+	(void)syscall(SYS_sched_setattr, 0, &wanted, 0);
+}
+
+/* --- groups of processes ---------------------------------------------------------------------------- */
+
+static bool begins_with(const char *path, const char *text)
+{
+	cleanup_close int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char start[16] = "";
+
+	return fd >= 0 && read(fd, start, sizeof(start) - 1) > 0 && strncmp(start, text, strlen(text)) == 0;
+}
+
+/* One line of /proc/self/cgroup, "number:controllers:path"; cgroups(7). */
+static bool line_says_cpu(char *line)
+{
+	char *controllers, *path = line, weight[600];
+
+	line[strcspn(line, "\n")] = '\0';
+	(void)strsep(&path, ":");
+	controllers = strsep(&path, ":");
+	if (!path)
+		return false;
+	if (!controllers[0]) {
+		/* The second version's; the root of all has no weight. */
+		snprintf(weight, sizeof(weight), "/sys/fs/cgroup%s/cpu.weight", strcmp(path, "/") == 0 ? "" : path);
+		return access(weight, F_OK) == 0;
+	}
+	for (const char *name; (name = strsep(&controllers, ","));) {
+		if (strcmp(name, "cpu") == 0 && strcmp(path, "/") != 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whether CPU time is shared out by cgroups first, and this process is in one of those. */
+static bool in_cpu_cgroup(void)
+{
+	FILE *file = fopen("/proc/self/cgroup", "re");
+	char line[512];
+	bool found = false;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = line_says_cpu(line);
+	if (file)
+		fclose(file);
+	return found;
+}
+
+/*
+ * Where the kernel shares CPU time out by sessions first (sched(7), "The autogroup feature"; a service is a session), a nice value says
+ * something only within one, and the session has one of its own. That is set here, if this process leads it: of a shell's, other
+ * programs are part. Without it, a worker that has just run for its slice waits for a whole one of anybody else.
+ */
+static int raise_group(int nice)
+{
+	cleanup_close int fd = -1;
+	char text[32] = "";
+	const char *own;
+	int length;
+
+	if (nice >= 0 || getsid(0) != getpid() || !begins_with("/proc/sys/kernel/sched_autogroup_enabled", "1") || in_cpu_cgroup())
+		return 0;
+	fd = open("/proc/self/autogroup", O_RDWR | O_CLOEXEC);
+	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
+		return 0;
+	/* "/autogroup-25 nice 0"; anything else somebody has decided. */
+	own = strstr(text, " nice ");
+	if (!own || strcmp(own, " nice 0\n") != 0)
+		return 0;
+	length = snprintf(text, sizeof(text), "%d", nice);
+	return write(fd, text, (size_t)length) == length ? nice : 0;
+}
+
+int proxy_priority_nice(const struct proxy_run *run, int nice)
+{
+	int within = nice - run->group_nice;
+
+	return within < NICE_MAX ? within : NICE_MAX;
+}
+
+/* --- the workers' ----------------------------------------------------------------------------------- */
+
+int proxy_priority_raise(struct proxy_run *run)
+{
+	const struct tailor_config *config = &run->config;
+	const struct sched_param fifo = {.sched_priority = (int)config->fifo};
+	int ret = 0;
+
+	judge_busy_poll(config);
+	run->own_nice = getpriority(PRIO_PROCESS, 0);
+	if (config->fifo)
+		ret = sched_setscheduler(0, SCHED_FIFO, &fifo);
+	else if (config->priority_given || config->nice < run->own_nice)
+		ret = setpriority(PRIO_PROCESS, 0, config->nice);
+	if (ret != 0 && config->priority_given) {
+		proxy_say("priority.%s: %s; start it as root or with CAP_SYS_NICE, or leave the key out", config->fifo ? "fifo" : "nice",
+		          strerror(errno));
+		return -errno;
+	}
+	if (!config->fifo) {
+		set_slice(SLICE_NS);
+		run->group_nice = ret == 0 ? raise_group(config->nice) : 0;
+	}
+	return 0;
+}
+
+void proxy_priority_restore(const struct proxy_run *run)
+{
+	const struct sched_param normal = {0};
+
+	if (run->config.fifo)
+		(void)sched_setscheduler(0, SCHED_OTHER, &normal);
+	else
+		set_slice(0);
+	(void)setpriority(PRIO_PROCESS, 0, proxy_priority_nice(run, run->own_nice));
+}
