@@ -22,7 +22,7 @@ MEMORY_MIB = 1024
 # Where KVM does not work (nested, hardened) the machine hangs before its first word.
 KVM_START_S, START_S, RUN_S = 5, 60, 420
 # A test that does not end is ended by the machine itself after TEST_S, and said. A machine that says nothing for longer has hung as a
-# whole: what has not ended yet is run in another one, so often. Emulated ones do now and then (qemu 7.2 with a thread a CPU): when the kernel
+# whole, whatever its kernel says: what has not ended yet is run in another one, so often. Emulated ones do now and then (qemu 7.2 with a thread a CPU): when the kernel
 # patches its own code (a tracepoint, statistics on or off), both CPUs keep the translation of the breakpoint that it put there meanwhile,
 # and trap on it for ever, although the memory holds the new instruction.
 TEST_S, SILENT_S, BOOTS = 60, 70, 3
@@ -75,6 +75,11 @@ def image(folder, tests):
     return archive
 
 
+def spoken(text):
+    """What its programs have said: a kernel goes on about a CPU that hangs for as long as it does."""
+    return re.sub(r"^\[ *\d+\.\d+\].*$", "", text, flags=re.MULTILINE).strip()
+
+
 def boot(archive, accelerator, start_s, until, leave_out=()):
     """Runs the machine to its end, without those tests. Returns what it printed, and how it ended: "done", "slow" (it was not done at
     that time), "hung", or "dead" when it did not come up.
@@ -93,8 +98,10 @@ def boot(archive, accelerator, start_s, until, leave_out=()):
         while time.monotonic() < until:
             piece = machine.stdout.read()
             if piece:
-                spoke = time.monotonic()
+                before = spoken(text)
                 text += piece.decode(errors="replace")
+                if spoken(text) != before:
+                    spoke = time.monotonic()
                 sys.stdout.write(piece.decode(errors="replace"))
                 sys.stdout.flush()
             elif machine.poll() is not None:
