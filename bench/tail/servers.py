@@ -25,7 +25,7 @@ HEAPS = {
            ["--live-set", "128MiB", "--tenure", "384KiB", "--garbage", "128KiB"]),
 }
 # What a slice allocates fits; between slices it is collected by hand. Serial's barriers and allocation are the cheapest there are.
-FLOOR_HEAP = ["-XX:+UseSerialGC", "-Xms3g", "-Xmx3g", "-Xmn2560m"]
+FLOOR_HEAP = ["-XX:+UseSerialGC", "-Xms4g", "-Xmx4g", "-Xmn3584m"]
 WARM_S = 8
 COLLECT_S = 1
 ATTACH_COMMAND = b"1\0jcmd\0GC.run\0\0\0"  # HotSpot's attach protocol, version 1: a command and three arguments
