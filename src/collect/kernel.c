@@ -4,7 +4,6 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -250,8 +249,7 @@ static int map_channels(struct tailor_kernel *kernel, size_t slots_per_cpu)
 	if (result == 0)
 		result = map_memory(kernel->bpf->maps.slots, sizeof(struct tailor_event), PROT_READ, &kernel->slots);
 	if (result == 0)
-		result = map_memory(kernel->bpf->maps.tags, sizeof(struct tailor_tag), PROT_READ | PROT_WRITE,
-		                    &kernel->tags);
+		result = map_memory(kernel->bpf->maps.tags, sizeof(struct tailor_tag), PROT_READ | PROT_WRITE, &kernel->tags);
 	if (result == 0)
 		result = map_memory(kernel->bpf->maps.lates, sizeof(struct tailor_late), PROT_READ, &kernel->lates);
 	if (result == 0)
@@ -328,28 +326,6 @@ static int open_kernel(struct tailor_kernel *kernel, const struct btf *kernel_ty
 /* Open files of its programs, maps and links, and some more while they are loaded; and a clock event for each CPU. */
 #define FILES_MAX 64
 
-/*
- * Whether so many files may be opened: 0 or a negative errno. Asked at first, since loading without goes on to do without this or that, and
- * fails by something else in the end.
- */
-static int ask_for_files(size_t count)
-{
-	int *files = calloc(count, sizeof(*files)), result = files ? 0 : -ENOMEM;
-	size_t opened = 0;
-
-	while (result == 0 && opened < count) {
-		files[opened] = open("/dev/null", O_RDONLY | O_CLOEXEC);
-		if (files[opened] < 0)
-			result = -errno;
-		else
-			opened++;
-	}
-	while (opened > 0)
-		close(files[--opened]);
-	free(files);
-	return result;
-}
-
 int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, char *error, size_t error_size)
 {
 	struct tailor_kernel *kernel;
@@ -359,21 +335,19 @@ int tailor_kernel_open(size_t slots_per_cpu, struct tailor_kernel **ret_kernel, 
 
 	libbpf_set_print(keep_complaint);
 	complaint[0] = '\0';
-	result = ask_for_files(FILES_MAX + (size_t)(cpus > 0 ? cpus : 0));
+	/* First of all: loading without goes on to do without this or that, and fails by something else in the end. */
+	result = tailor_limits_ask_for_files(FILES_MAX + (size_t)(cpus > 0 ? cpus : 0));
 	if (result != 0) {
 		snprintf(error, error_size, "not enough open files for kernel events: %s; %s", strerror(-result), tailor_bpf_remedy(-result));
 		return result;
 	}
-	if (cpus <= 0 || slots_per_cpu == 0 || (slots_per_cpu & (slots_per_cpu - 1)) ||
-	    slots_per_cpu > UINT32_MAX / (unsigned int)cpus) {
-		snprintf(error, error_size, "cannot keep %zu events per CPU: the number must be a power of two",
-		         slots_per_cpu);
+	if (cpus <= 0 || slots_per_cpu == 0 || (slots_per_cpu & (slots_per_cpu - 1)) || slots_per_cpu > UINT32_MAX / (unsigned int)cpus) {
+		snprintf(error, error_size, "cannot keep %zu events per CPU: the number must be a power of two", slots_per_cpu);
 		return -EINVAL;
 	}
 	if (!in_initial_pid_namespace()) {
-		snprintf(error, error_size,
-		         "cannot trace from inside a pid namespace, where process ids differ from the kernel's: "
-		         "run in the host's (docker run --pid=host, hostPID: true)");
+		snprintf(error, error_size, "cannot trace from inside a pid namespace, where process ids differ from the kernel's: "
+		                            "run in the host's (docker run --pid=host, hostPID: true)");
 		return -EOPNOTSUPP;
 	}
 	kernel_types = btf__load_vmlinux_btf();

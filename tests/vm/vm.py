@@ -22,9 +22,9 @@ MEMORY_MIB = 1024
 # Where KVM does not work (nested, hardened) the machine hangs before its first word.
 KVM_START_S, START_S, RUN_S = 5, 60, 420
 # A test that does not end is ended by the machine itself after TEST_S, and said. A machine that says nothing for longer has hung as a
-# whole, whatever its kernel says: what has not ended yet is run in another one, so often. Emulated ones do now and then (qemu 7.2 with a thread a CPU): when the kernel
-# patches its own code (a tracepoint, statistics on or off), both CPUs keep the translation of the breakpoint that it put there meanwhile,
-# and trap on it for ever, although the memory holds the new instruction.
+# whole, whatever its kernel says: what has not ended yet is run in another one, so often. Emulated ones do now and then (qemu 7.2 with
+# a thread a CPU): when the kernel patches its own code (a tracepoint, statistics on or off), both CPUs keep the translation of the
+# breakpoint that it put there meanwhile, and trap on it for ever, although the memory holds the new instruction.
 TEST_S, SILENT_S, BOOTS = 60, 70, 3
 SKIPPED = 77
 SYSTEM_LIBRARIES = "lib/x86_64-linux-gnu/"
