@@ -242,14 +242,19 @@ static void each_kind_of_fault_is_counted_and_those_that_bring_memory_have_their
 	stop_toucher(&child);
 }
 
+struct gift {
+	int fd;        /* userfaultfd(2)'s */
+	char *content; /* a page; mapped by the one who is to wait: their faults would wait for the address space as well */
+};
+
 /* Gives the page that somebody waits for only after a while, and wakes them once before: they sleep twice in one fault. */
 static void *give_page(void *context)
 {
-	int fd = *(int *)context;
+	const struct gift *gift = context;
+	int fd = gift->fd;
 	struct uffd_msg message;
-	char *content = map_pages(1, -1);
 	struct uffdio_range range = {.len = page};
-	struct uffdio_copy copy = {.src = (uint64_t)(uintptr_t)content, .len = page};
+	struct uffdio_copy copy = {.src = (uint64_t)(uintptr_t)gift->content, .len = page};
 
 	if (read(fd, &message, sizeof(message)) != sizeof(message))
 		_exit(1);
@@ -267,18 +272,18 @@ static void sleep_in_a_fault(int control, void *context)
 {
 	struct uffdio_api api = {.api = UFFD_API};
 	struct uffdio_register range = {.mode = UFFDIO_REGISTER_MODE_MISSING};
-	int fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC);
+	struct gift gift = {.fd = (int)syscall(SYS_userfaultfd, O_CLOEXEC), .content = map_pages(1, -1)};
 	char *memory = map_pages(2, -1);
 	pthread_t thread;
 
 	(void)context;
-	if (fd < 0 || ioctl(fd, UFFDIO_API, &api) != 0) {
+	if (gift.fd < 0 || ioctl(gift.fd, UFFDIO_API, &api) != 0) {
 		control_tell(control, 0);
 		return;
 	}
 	range.range.start = (uint64_t)(uintptr_t)memory + page;
 	range.range.len = page;
-	if (ioctl(fd, UFFDIO_REGISTER, &range) != 0 || pthread_create(&thread, NULL, give_page, &fd) != 0)
+	if (ioctl(gift.fd, UFFDIO_REGISTER, &range) != 0 || pthread_create(&thread, NULL, give_page, &gift) != 0)
 		_exit(1);
 	control_tell(control, (int64_t)(uintptr_t)memory);
 	control_hear(control);
