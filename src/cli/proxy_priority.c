@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/cleanup.h"
+#include "base/cpu_group.h"
 #include "cli/proxy_run.h"
 
 #define NICE_MAX 19
@@ -58,42 +59,6 @@ static bool begins_with(const char *path, const char *text)
 	return fd >= 0 && read(fd, start, sizeof(start) - 1) > 0 && strncmp(start, text, strlen(text)) == 0;
 }
 
-/* One line of /proc/self/cgroup, "number:controllers:path"; cgroups(7). */
-static bool line_says_cpu(char *line)
-{
-	char *controllers, *path = line, weight[600];
-
-	line[strcspn(line, "\n")] = '\0';
-	(void)strsep(&path, ":");
-	controllers = strsep(&path, ":");
-	if (!path)
-		return false;
-	if (!controllers[0]) {
-		/* The second version's; the root of all has no weight. */
-		snprintf(weight, sizeof(weight), "/sys/fs/cgroup%s/cpu.weight", strcmp(path, "/") == 0 ? "" : path);
-		return access(weight, F_OK) == 0;
-	}
-	for (const char *name; (name = strsep(&controllers, ","));) {
-		if (strcmp(name, "cpu") == 0 && strcmp(path, "/") != 0)
-			return true;
-	}
-	return false;
-}
-
-/* Whether CPU time is shared out by cgroups first, and this process is in one of those. */
-static bool in_cpu_cgroup(void)
-{
-	FILE *file = fopen("/proc/self/cgroup", "re");
-	char line[512];
-	bool found = false;
-
-	while (file && !found && fgets(line, sizeof(line), file))
-		found = line_says_cpu(line);
-	if (file)
-		fclose(file);
-	return found;
-}
-
 /*
  * Where the kernel shares CPU time out by sessions first (sched(7), "The autogroup feature"; a service is a session), a nice value says
  * something only within one, and the session has one of its own. That is set here, if this process leads it: of a shell's, other
@@ -106,7 +71,8 @@ static int raise_group(int nice)
 	const char *own;
 	int length;
 
-	if (nice >= 0 || getsid(0) != getpid() || !begins_with("/proc/sys/kernel/sched_autogroup_enabled", "1") || in_cpu_cgroup())
+	if (nice >= 0 || getsid(0) != getpid() || !begins_with("/proc/sys/kernel/sched_autogroup_enabled", "1") ||
+	    tailor_cpu_group_has_weight("/proc/self/cgroup", "/sys/fs/cgroup"))
 		return 0;
 	fd = open("/proc/self/autogroup", O_RDWR | O_CLOEXEC);
 	if (fd < 0 || read(fd, text, sizeof(text) - 1) <= 0)
