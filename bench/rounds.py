@@ -2,6 +2,7 @@
 """What the benchmarks share: processes on a CPU of their own, a load generator's run, medians with their spread, bars."""
 import ctypes
 import json
+import math
 import os
 import platform
 import re
@@ -112,6 +113,18 @@ def cpu_between(before, after):
 
 def spread(values):
     return {"median": statistics.median(values), "min": min(values), "max": max(values)}
+
+
+def spread_of_pairs(values):
+    """The median, and between which two of the values the true one lies with 95% (by their ranks, whatever the distribution);
+    all of them where they are too few for that."""
+    values = sorted(values)
+    count, below, rank = len(values), 0, 0
+    while rank < (count - 1) // 2 and (below + math.comb(count, rank)) / 2 ** count <= 0.025:
+        below += math.comb(count, rank)
+        rank += 1
+    rank = max(0, rank - 1)
+    return {**spread(values), "low": values[rank], "high": values[count - 1 - rank]}
 
 
 def describe_cpu():
