@@ -318,14 +318,6 @@ void stopped_answered(struct worker *worker, const struct attempt *attempt)
 	expect_lengths_learn(&worker->server[attempt->server].learned->service, now_ns - attempt->sent_ns, SERVICE_MEMORY);
 }
 
-void stopped_handing(struct worker *worker, struct attempt *attempt)
-{
-	if (worker->handings == HANDINGS_MAX)
-		stopped_submit(worker);
-	worker->handing[worker->handings++] = (struct handing){.signal_ns = attempt->signal_ns, .stop_ns = attempt->stop_ns, .from = attempt->from};
-	attempt->signal_ns = 0;
-}
-
 static void count_reaction(struct worker *worker, uint64_t ns)
 {
 	unsigned int bucket = 0;
@@ -336,24 +328,18 @@ static void count_reaction(struct worker *worker, uint64_t ns)
 	count_add(&worker->counters.reaction_ns_total, ns);
 }
 
-void stopped_submit(struct worker *worker)
+void stopped_hand_over(struct worker *worker, struct attempt *attempt)
 {
+	struct standing *standing = &worker->server[attempt->from].standing;
 	uint64_t now_ns;
 
-	if (worker->handings == 0)
-		return;
 	tailor_ring_submit(worker->ring);
 	now_ns = tailor_clock_ns();
-	for (unsigned int i = 0; i < worker->handings; i++) {
-		const struct handing *handing = &worker->handing[i];
-		struct standing *standing = &worker->server[handing->from].standing;
-
-		count_reaction(worker, now_ns > handing->signal_ns ? now_ns - handing->signal_ns : 0);
-		/* Not where it had to connect first, and another stop has begun meanwhile, or the same one was believed to be over. */
-		if (standing->kind != TAILOR_STOP_NONE && handing->stop_ns == standing->noticed_ns)
-			standing->handed_ns = now_ns;
-	}
-	worker->handings = 0;
+	count_reaction(worker, now_ns > attempt->signal_ns ? now_ns - attempt->signal_ns : 0);
+	/* Not where it had to connect first, and another stop has begun meanwhile, or the same one was believed to be over. */
+	if (standing->kind != TAILOR_STOP_NONE && attempt->stop_ns == standing->noticed_ns)
+		standing->handed_ns = now_ns;
+	attempt->signal_ns = 0;
 }
 
 void stopped_gone(struct worker *worker, unsigned int index, uint64_t alive_ns)

@@ -33,10 +33,11 @@ void stopped_leave(struct worker *worker, struct attempt *attempt);
 /* Its response is here whole. */
 void stopped_answered(struct worker *worker, const struct attempt *attempt);
 
-/* The first bytes of a replay are queued. */
-void stopped_handing(struct worker *worker, struct attempt *attempt);
-/* Gives the kernel what replays have queued, if anything, and notes when. Once what follows from pause_look() is done. */
-void stopped_submit(struct worker *worker);
+/*
+ * The first bytes of a replay are queued: gives them to the kernel, and notes when. Each replay's by itself, since the kernel takes some 40 us
+ * to send them: the first one of many waits for none that is still to be queued, and none is said to have waited for those behind it.
+ */
+void stopped_hand_over(struct worker *worker, struct attempt *attempt);
 
 /* The server's process has ended (tailor_proxy_server_gone()). */
 void stopped_gone(struct worker *worker, unsigned int server, uint64_t alive_ns);

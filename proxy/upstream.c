@@ -236,7 +236,7 @@ void upstream_send(struct worker *worker, struct upstream *upstream)
 		                 exchange->forward_end - attempt->sent_bytes, 0,
 		                 connection_begin(&upstream->connection, OPERATION_SEND));
 		if (attempt->signal_ns)
-			stopped_handing(worker, attempt);
+			stopped_hand_over(worker, attempt);
 	} else if (exchange->request_complete && !attempt->sent) {
 		attempt->sent = true;
 		record_attempt(worker, TAILOR_EVENT_ATTEMPT_SENT, exchange, upstream->attempt, 0);

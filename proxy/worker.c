@@ -430,14 +430,12 @@ static void serve(struct worker *worker)
 		worker->turn++;
 		/* Before anything else: a stopped server's requests are the ones that cannot wait. */
 		pause_look(worker);
-		stopped_submit(worker);
 		if (ret < 0)
 			usleep(1000); /* the kernel refuses to go on for now; do not spin on it */
 		while (tailor_ring_next(worker->ring, &completion))
 			complete(worker, &completion);
 		ring_alarms(worker);
 		queue_run(worker);
-		stopped_submit(worker);
 	}
 }
 

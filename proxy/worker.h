@@ -117,14 +117,12 @@ struct standing {
 	char cause[TAILOR_JVM_CAUSE_BYTES];
 };
 
-/* A replay whose bytes go to the kernel with the next submission. */
+/* What a replay is sent for. */
 struct handing {
 	uint64_t signal_ns;
 	uint64_t stop_ns; /* its standing's noticed_ns */
 	uint8_t from;
 };
-/* The first ones of many do not wait for the last: each takes some 10 us to queue and to send. */
-#define HANDINGS_MAX 4
 
 /* Requests at each server now, of one worker, which alone writes it. */
 struct shared_load {
@@ -284,8 +282,6 @@ struct worker {
 	/* The same for the heartbeats, while one is looked at. */
 	uint64_t beat_timer_ns;
 	struct tailor_ring_deadline beat_timer;
-	struct handing handing[HANDINGS_MAX];
-	unsigned int handings;
 	bool accepting, accept_wanted;
 	uint64_t accept_retry_ns;
 	int command_fd;
