@@ -231,7 +231,7 @@ struct tailor_proxy_server_status {
  * request that was therefore sent to another one being the kernel's. By bucket i all up to tailor_reaction_bucket_ns[i] that are longer
  * than the one before; the last one is all others.
  */
-#define TAILOR_REACTION_BUCKETS 16
+#define TAILOR_REACTION_BUCKETS 20
 extern const uint64_t tailor_reaction_bucket_ns[TAILOR_REACTION_BUCKETS];
 
 /* Why the proxy answered a request itself. */

@@ -19,8 +19,8 @@
 #define SWITCH_BACK_TIMES 10
 
 const uint64_t tailor_reaction_bucket_ns[TAILOR_REACTION_BUCKETS] = {
-        10000,   20000,   30000,   40000,   60000,    80000,    120000,   180000,
-        250000,  400000,  1000000, 2500000, 5000000, 10000000, 25000000, 100000000,
+        10000,  20000,  30000,  40000,  50000,   60000,   80000,   100000,   120000,   150000,
+        200000, 250000, 400000, 600000, 1000000, 2500000, 5000000, 10000000, 25000000, 100000000,
 };
 
 bool stopped_matters(const struct worker *worker, enum tailor_stop_kind kind)

@@ -13,10 +13,10 @@ from rounds import free_port
 
 HERE = Path(__file__).resolve().parent
 DIRECT, FLOOR, BESIDE, LEASTCONN = "direct", "floor", "floor-beside", "haproxy-leastconn"
-OFF, REACTION, PREDICTION = "tailor-off", "tailor-reaction", "tailor-prediction"
-ALL = (DIRECT, NGINX, HAPROXY, LEASTCONN, ENVOY_NAME, OFF, REACTION, PREDICTION, FLOOR, BESIDE)
+OFF, REACTION, FIFO, PREDICTION = "tailor-off", "tailor-reaction", "tailor-fifo", "tailor-prediction"
+ALL = (DIRECT, NGINX, HAPROXY, LEASTCONN, ENVOY_NAME, OFF, REACTION, FIFO, PREDICTION, FLOOR, BESIDE)
 TITLES = {HAPROXY: "haproxy, roundrobin", LEASTCONN: "haproxy, leastconn", ENVOY_NAME: "envoy, hedge after 10 ms",
-          OFF: "tailor, failover off", REACTION: "tailor, reaction", PREDICTION: "tailor, and prediction",
+          OFF: "tailor, failover off", REACTION: "tailor, reaction", FIFO: "the same, SCHED_FIFO", PREDICTION: "tailor, and prediction",
           FLOOR: "direct, no collections", BESIDE: "the same, beside one"}
 CONNECTIONS = 256
 # What Tailor is told, most first; `tailor check` says which this build knows.
@@ -69,7 +69,8 @@ class Tailor(harness.Proxy):
     """`tailor proxy` as it comes: kernel events, timelines, agents; one server active, the other one its backup."""
 
     def __init__(self, scene, name, servers, failover, predict):
-        super().__init__(scene, name, [(server.name, server.address) for server in servers], failover=failover, predict=predict)
+        super().__init__(scene, name, [(server.name, server.address) for server in servers], failover=failover, predict=predict,
+                         more="priority: {fifo: 10}\n" if name == FIFO else "")
         scene.keep(self)
         self.wait_serving(agents=len(servers))
 
@@ -96,7 +97,7 @@ class Abilities:
         """Why this row cannot be; None if it can."""
         if name == PREDICTION and not self.prediction:
             return "this build does not predict yet"
-        if name not in (DIRECT, FLOOR, BESIDE, OFF, REACTION, PREDICTION) and not program(name):
+        if name not in (DIRECT, FLOOR, BESIDE, OFF, REACTION, FIFO, PREDICTION) and not program(name):
             return "it is not installed"
         return None
 
@@ -104,6 +105,6 @@ class Abilities:
 def start(scene, name, servers, abilities):
     if name == OFF:
         return Tailor(scene, name, servers, False, "")
-    if name in (REACTION, PREDICTION):
+    if name in (REACTION, FIFO, PREDICTION):
         return Tailor(scene, name, servers, abilities.reaction, abilities.prediction if name == PREDICTION else "")
     return Peer(scene, name, servers)
