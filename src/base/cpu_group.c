@@ -8,22 +8,33 @@
 
 #include "base/cleanup.h"
 
+/* Whether the group at that path of the second version has a weight, or else one above it, of which it then is part; shortens the path. */
+static bool any_has_weight(const char *mount, char *path)
+{
+	char weight[PATH_MAX];
+	char *end;
+
+	while (snprintf(weight, sizeof(weight), "%s%s/cpu.weight", mount, path) >= (int)sizeof(weight) || access(weight, F_OK) != 0) {
+		end = strrchr(path, '/');
+		if (!end)
+			return false;
+		*end = '\0';
+	}
+	return true;
+}
+
 /* One line of the file, "number:controllers:path". */
 static bool line_has_weight(char *line, const char *mount)
 {
-	char *controllers, *path = line, weight[PATH_MAX];
-	int length;
+	char *controllers, *path = line;
 
 	line[strcspn(line, "\n")] = '\0';
 	(void)strsep(&path, ":");
 	controllers = strsep(&path, ":");
 	if (!path)
 		return false;
-	if (!controllers[0]) {
-		/* The second version's; the root of all has no weight. */
-		length = snprintf(weight, sizeof(weight), "%s%s/cpu.weight", mount, strcmp(path, "/") == 0 ? "" : path);
-		return length < (int)sizeof(weight) && access(weight, F_OK) == 0;
-	}
+	if (!controllers[0])
+		return any_has_weight(mount, path); /* the root of all has none */
 	for (const char *name; (name = strsep(&controllers, ","));) {
 		if (strcmp(name, "cpu") == 0 && strcmp(path, "/") != 0)
 			return true;

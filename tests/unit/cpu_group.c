@@ -50,6 +50,22 @@ static void the_second_version_shares_cpu_where_a_group_has_a_weight(void **stat
 	assert_true(has_weight("0::/system.slice/proxy.service"));
 	assert_false(has_weight("0::/system.slice\n"));
 	assert_false(has_weight("0::/\n"));
+	assert_false(has_weight("0::/proxy.service\n"));
+}
+
+static void a_group_without_a_weight_is_part_of_the_one_above_it_that_has_one(void **state)
+{
+	(void)state;
+	assert_int_equal(mkdir(path_of("user.slice"), 0700), 0);
+	assert_false(has_weight("0::/user.slice/a/b\n"));
+	write_file("user.slice/cpu.weight", "100\n");
+	assert_true(has_weight("0::/user.slice\n"));
+	assert_true(has_weight("0::/user.slice/a\n"));
+	assert_true(has_weight("0::/user.slice/a/b\n"));
+	/* Of a namespace, the root is any group. */
+	write_file("cpu.weight", "100\n");
+	assert_true(has_weight("0::/\n"));
+	assert_int_equal(unlink(path_of("cpu.weight")), 0);
 }
 
 static void the_first_version_does_below_the_root_of_its_cpu_hierarchy(void **state)
@@ -89,7 +105,8 @@ static int make_directory(void **state)
 
 static int remove_directory(void **state)
 {
-	static const char *const files[] = {"cgroup", "system.slice/proxy.service/cpu.weight", "system.slice/proxy.service", "system.slice", ""};
+	static const char *const files[] = {"cgroup", "system.slice/proxy.service/cpu.weight", "system.slice/proxy.service", "system.slice",
+	                                    "user.slice/cpu.weight", "user.slice", ""};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++)
@@ -101,6 +118,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_second_version_shares_cpu_where_a_group_has_a_weight),
+		cmocka_unit_test(a_group_without_a_weight_is_part_of_the_one_above_it_that_has_one),
 		cmocka_unit_test(the_first_version_does_below_the_root_of_its_cpu_hierarchy),
 		cmocka_unit_test(a_path_may_be_of_any_length_and_have_colons),
 		cmocka_unit_test(what_cannot_be_read_shares_nothing),
