@@ -62,7 +62,9 @@ static bool begins_with(const char *path, const char *text)
 /*
  * Where the kernel shares CPU time out by sessions first (sched(7), "The autogroup feature"; a service is a session), a nice value says
  * something only within one, and the session has one of its own. That is set here, if this process leads it: of a shell's, other
- * programs are part. Without it, a worker that has just run for its slice waits for a whole one of anybody else.
+ * programs are part. Without it, a worker that has just run for its slice waits for a whole one of anybody else. But what a session gets
+ * is for any of its threads: while the workers sleep, the observer, however nice it is, has all of it against a server on its CPU. So
+ * this is only for who has asked.
  */
 static int raise_group(int nice)
 {
@@ -113,7 +115,7 @@ int proxy_priority_raise(struct proxy_run *run)
 	}
 	if (!config->fifo) {
 		set_slice(SLICE_NS);
-		run->group_nice = ret == 0 ? raise_group(config->nice) : 0;
+		run->group_nice = ret == 0 && config->priority_given ? raise_group(config->nice) : 0;
 	}
 	return 0;
 }

@@ -122,7 +122,7 @@ void proxy_stop(struct proxy_run *run);
  */
 int proxy_priority_raise(struct proxy_run *run);
 void proxy_priority_restore(const struct proxy_run *run);
-/* For setpriority(2): what makes a thread that nice to the rest of the machine. */
+/* For setpriority(2): what makes a thread that nice beside workers that want a CPU as well, whatever the nice value of the group. */
 int proxy_priority_nice(const struct proxy_run *run, int nice);
 
 /* --- proxy_loop.c: signals and agents while it serves. Control thread. ------------------------- */
