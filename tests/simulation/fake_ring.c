@@ -339,7 +339,12 @@ static void submit(struct tailor_ring *ring)
 
 void tailor_ring_submit(struct tailor_ring *ring)
 {
+	const struct operation *last = ring->queue;
+
 	world_check(fiber_current() == ring->fiber, "a submission from another thread than the ring's");
+	while (last && last->queued)
+		last = last->queued;
+	kernel_sends_submitted += last && last->kind == SEND;
 	submit(ring);
 }
 

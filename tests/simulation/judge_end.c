@@ -182,7 +182,8 @@ void judge_counters(void)
 	}
 	check_budget(moved, status.requests);
 	SAME("moved away", moved, heard.moved_away);
-	/* Each replay that found a connection was handed to the kernel, and was timed. */
+	/* Each replay that found a connection was handed to the kernel, and was timed then. */
+	SAME("replays handed over", reactions(&status), kernel_sends_submitted);
 	world_check(reactions(&status) <= moved, "%" PRIu64 " replays were timed of %" PRIu64, reactions(&status), moved);
 	judge_figures.budget += status.not_moved[TAILOR_NOT_MOVED_BUDGET];
 	/* Those that were cancelled were never tried. */

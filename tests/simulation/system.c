@@ -45,6 +45,7 @@ static struct descriptor **descriptors;
 static size_t descriptor_count, descriptor_size;
 static unsigned int open_descriptors;
 unsigned int kernel_accepted, kernel_accepted_most;
+uint64_t kernel_sends_submitted;
 
 uint64_t system_clock_ns(void)
 {
@@ -115,6 +116,7 @@ void kernel_free(void)
 	descriptors = NULL;
 	descriptor_count = descriptor_size = 0;
 	open_descriptors = kernel_accepted = kernel_accepted_most = 0;
+	kernel_sends_submitted = 0;
 }
 
 bool kernel_knock(struct wire *wire)
