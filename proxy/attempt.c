@@ -15,6 +15,13 @@
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
+/* A server's stop that calls for an attempt elsewhere; as in struct attempt. */
+struct call {
+	uint64_t signal_ns;
+	uint64_t stop_ns;
+	uint8_t from;
+};
+
 unsigned int exchange_live_attempts(const struct exchange *exchange)
 {
 	unsigned int live = 0;
@@ -36,7 +43,7 @@ void exchange_leave_place(struct worker *worker, struct attempt *attempt)
  * or a negative errno when no connection could be had.
  */
 static int begin_attempt(struct worker *worker, struct client *client, unsigned int server,
-                         enum tailor_failover_reason reason, bool fresh, const struct handing *called)
+                         enum tailor_failover_reason reason, bool fresh, const struct call *called)
 {
 	struct exchange *exchange = &client->exchange;
 	unsigned int index = exchange->attempts;
@@ -231,7 +238,7 @@ void exchange_attempt_failed(struct worker *worker, struct upstream *upstream, e
 }
 
 /* Begins another attempt, if there are means for it. Returns TAILOR_NOT_MOVED_REASONS, or what there was none of. */
-static enum tailor_not_moved move(struct worker *worker, struct client *client, const struct handing *called, unsigned int to,
+static enum tailor_not_moved move(struct worker *worker, struct client *client, const struct call *called, unsigned int to,
                                   enum tailor_failover_reason reason)
 {
 	enum tailor_not_moved why = TAILOR_NOT_MOVED_DOWN;
@@ -282,7 +289,7 @@ static void judge(struct worker *worker, struct upstream *upstream, uint64_t sig
 	enum tailor_failover_reason reason = reason_of(worker->server[server].standing.kind);
 	int other = server_other(worker, server, servers_of(exchange));
 	struct failover_case c = describe(worker, exchange, server, other, reason);
-	const struct handing called = {.from = (uint8_t)server, .signal_ns = signal_ns, .stop_ns = worker->server[server].standing.noticed_ns};
+	const struct call called = {.from = (uint8_t)server, .signal_ns = signal_ns, .stop_ns = worker->server[server].standing.noticed_ns};
 	struct failover_verdict verdict;
 	enum tailor_not_moved why;
 

@@ -88,7 +88,7 @@ struct attempt {
 	bool moved;          /* it was */
 	uint8_t from;        /* with signal_ns: the server that stands still */
 	uint64_t signal_ns;  /* since when this attempt was called for by a stop; 0: it was not, or is with the kernel */
-	uint64_t stop_ns;    /* with it: which stop that was, see struct handing */
+	uint64_t stop_ns;    /* with it: which stop that was, its standing's noticed_ns */
 	uint64_t sent_ns;    /* the turn in which it began to be sent */
 	uint32_t sent_bytes; /* of exchange.forward */
 	uint64_t response_bytes;

@@ -36,7 +36,7 @@ uint64_t stopped_service_ns(const struct worker *worker, unsigned int server)
 }
 
 /* Another server takes over what arrives from now on, if it can do better. Returns when to try again; UINT64_MAX: it need not be. */
-static uint64_t hand_over(struct worker *worker, unsigned int index)
+static uint64_t switch_active(struct worker *worker, unsigned int index)
 {
 	struct shared *shared = worker->shared;
 	uint64_t switched_ns = __atomic_load_n(&shared->switched_ns, __ATOMIC_RELAXED);
@@ -131,7 +131,7 @@ static void judge(struct worker *worker, unsigned int index)
 		return;
 	}
 	if (standing->lasting && stopped_matters(worker, standing->kind))
-		again_ns = hand_over(worker, index);
+		again_ns = switch_active(worker, index);
 	judge_in_flight(worker, index);
 	if (standing->lasting || !worker->server[index].in_flight)
 		standing->again_ns = again_ns;

@@ -117,13 +117,6 @@ struct standing {
 	char cause[TAILOR_JVM_CAUSE_BYTES];
 };
 
-/* What a replay is sent for. */
-struct handing {
-	uint64_t signal_ns;
-	uint64_t stop_ns; /* its standing's noticed_ns */
-	uint8_t from;
-};
-
 /* Requests at each server now, of one worker, which alone writes it. */
 struct shared_load {
 	_Alignas(64) uint32_t server[TAILOR_PROXY_SERVERS_MAX]; /* atomic */

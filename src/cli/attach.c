@@ -184,7 +184,7 @@ int tailor_command_attach(int argc, char **argv)
 	if (attach_jvm_open(arguments.pid, &jvm, error, sizeof(error)) < 0)
 		return fail(error);
 	if (jvm.has_agent) {
-		printf("JVM %d has the agent already; nothing was changed\n", (int)jvm.pid);
+		printf("JVM %d has the agent already; nothing was changed: it keeps its socket and options until it ends\n", (int)jvm.pid);
 		ret = TAILOR_EXIT_DONE;
 	} else {
 		ret = attach(&jvm, &arguments, agent, agent_options);
