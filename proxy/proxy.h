@@ -223,6 +223,7 @@ struct tailor_proxy_server_status {
 	uint8_t drained;       /* it gets no new requests, as its collection is near */
 	uint8_t agent;         /* a JVM is attached */
 	uint8_t paused;        /* it stands still */
+	uint8_t down;          /* no connection to it could be made the last time */
 	uint8_t stop;          /* by what: enum tailor_stop_kind */
 };
 

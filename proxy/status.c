@@ -75,6 +75,8 @@ void status_add(struct tailor_proxy_status *status, const struct worker *worker)
 		status->refused_by[i] += load(&counters->refused_by[i]);
 	for (unsigned int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		status->not_moved[i] += load(&counters->not_moved[i]);
-	for (unsigned int i = 0; i < status->servers; i++)
+	for (unsigned int i = 0; i < status->servers; i++) {
 		add_server(&status->server[i], counters, i);
+		status->server[i].down = __atomic_load_n(&worker->shared->server[i].down_until_ns, __ATOMIC_RELAXED) != 0;
+	}
 }

@@ -56,6 +56,11 @@ static double to_ms(uint64_t ns)
 	return (double)ns / TAILOR_NS_PER_MS;
 }
 
+static const char *state_of(const struct tailor_proxy_server_status *status)
+{
+	return status->paused ? "paused" : status->down ? "down" : "running";
+}
+
 static json_t *servers_json(const struct proxy_run *run, const struct snapshot *snapshot)
 {
 	json_t *servers = json_array();
@@ -68,7 +73,7 @@ static json_t *servers_json(const struct proxy_run *run, const struct snapshot *
 		server = json_pack("{s:s, s:s, s:s, s:b, s:i, s:I, s:I, s:i, s:i, s:I, s:I, s:I, s:I, s:I, s:I, s:I, s:f, s:f}", "name",
 		                   run->config.server[i].name, "address",
 		                   tailor_address_format(address, &run->config.server[i].address), "state",
-		                   status->paused ? "paused" : "running", "agent", status->agent, "pid",
+		                   state_of(status), "agent", status->agent, "pid",
 		                   (int)snapshot->server[i].pid, "requests", (json_int_t)status->requests, "responses",
 		                   (json_int_t)status->responses, "in_flight", (int)status->in_flight, "connections",
 		                   (int)status->connections, "connects", (json_int_t)status->connects, "connect_failures",
@@ -188,6 +193,9 @@ static void server_metrics(FILE *out, const struct proxy_run *run, const struct 
 	metric(out, "server_in_flight", "gauge", "Requests at the server now.");
 	for (size_t i = 0; i < run->config.servers; i++)
 		fprintf(out, "tailor_server_in_flight{server=\"%s\"} %u\n", run->config.server[i].name, snapshot->proxy.server[i].in_flight);
+	metric(out, "server_down", "gauge", "1 while no connection to the server could be made the last time.");
+	for (size_t i = 0; i < run->config.servers; i++)
+		fprintf(out, "tailor_server_down{server=\"%s\"} %d\n", run->config.server[i].name, snapshot->proxy.server[i].down);
 	metric(out, "server_pause_seconds_total", "counter", "Time the server's JVM stood still for collections, as its agent says.");
 	for (size_t i = 0; i < run->config.servers; i++)
 		fprintf(out, "tailor_server_pause_seconds_total{server=\"%s\"} %.9f\n", run->config.server[i].name,

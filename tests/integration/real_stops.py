@@ -134,6 +134,9 @@ class RealStops(JvmPair):
         self.assertEqual(asking[-1].result()[0], 502)
         self.assertLess(asking[-1].took, WAIT_MS / 1000 + 0.5)
         self.assertEqual(ask(self.proxy.port, "/wait/1"), (200, "b"))
+        # What asks for it again finds that out: a's turn comes, as nothing else is known of it.
+        self.until(lambda: ask(self.proxy.port, "/wait/1") and self.status()["servers"][0]["state"] == "down", "it is known to be down")
+        self.assertEqual(self.status()["servers"][1]["state"], "running")
 
     def test_a_collection(self):
         for _ in range(5):
