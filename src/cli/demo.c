@@ -46,7 +46,7 @@ static const char doc[] = "Runs two Lucene servers on this machine whose garbage
                           "more, and the same load "
                           "through the proxy twice: failover off, then on. Shows what the client saw, and where the "
                           "slowest requests' time "
-                          "went. Takes about 60 s; a run in which the machine itself stood still is measured again, at "
+                          "went. Takes one to two and a half minutes; a run in which the machine itself stood still is measured again, at "
                           "most twice. Nothing outside DIR is changed.";
 
 static void copy_option(char to[PATH_MAX], const char *text, struct argp_state *state)

