@@ -35,7 +35,7 @@ unsigned int kernel_open_descriptors(void);
 void kernel_free(void);
 /* Accepted connections at one time, at most. */
 extern unsigned int kernel_accepted, kernel_accepted_most;
-/* Submissions whose last operation was a send. */
+/* Submissions by tailor_ring_submit(), not by a wait, whose last operation was a send. */
 extern uint64_t kernel_sends_submitted;
 
 /* A client knocks. Returns false when nobody listens. */
