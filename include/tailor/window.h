@@ -85,6 +85,12 @@ static inline struct tailor_window_point tailor_point_of(const struct tailor_eve
 	                                    .receives = event->kind == TAILOR_EVENT_RECEIVE};
 }
 
+/* Whether the event tells, of a thread that is switched in later, since when and why it was ready for that. */
+static inline int tailor_is_earlier_scheduling(const struct tailor_event *event)
+{
+	return event->kind == TAILOR_EVENT_WAKEUP || event->kind == TAILOR_EVENT_SWITCH_OUT;
+}
+
 struct tailor_window_server {
 	char name[TAILOR_SERVER_NAME_BYTES];
 	uint32_t pid;  /* 0 unknown */
@@ -112,6 +118,9 @@ struct tailor_window {
 	size_t event_count;
 	const struct tailor_window_point *earlier; /* in no order: who has been at the servers for long is known by these alone */
 	size_t earlier_count;
+	const struct tailor_event *earlier_scheduling; /* wake-ups and switches out before the window's events, in no order */
+	size_t earlier_scheduling_count;
+	uint64_t earlier_whole_ns; /* from when on those are all there were */
 	const struct tailor_loss *losses;
 	size_t loss_count;
 	const struct tailor_window_server *servers;

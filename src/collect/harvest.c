@@ -117,6 +117,8 @@ int tailor_harvest_read(struct tailor_harvest *harvest, const struct tailor_sour
 	harvest->read_count = 0;
 	harvest->text_used = 0;
 	harvest->earlier_count = 0;
+	harvest->scheduling_count = 0;
+	harvest->read_whole_ns = 0;
 	harvest->all_loss_count = 0;
 	harvest->source_count = count;
 	if (harvest_reserve(&harvest->sources, &harvest->sources_capacity, count, sizeof(*sources)) ||
@@ -181,7 +183,7 @@ int tailor_harvest_cut(struct tailor_harvest *harvest, uint64_t from_ns, uint64_
 		const struct tailor_source *source = &harvest->sources[harvest->merged_source[i]];
 
 		if (harvest->merged[i].event.time_ns < back(from_ns, source->before_ns)) {
-			if (source->points_ns && harvest_add_point(harvest, &harvest->merged[i].event))
+			if (source->earlier_ns && harvest_add_earlier(harvest, &harvest->merged[i].event))
 				return -ENOMEM;
 			continue;
 		}
@@ -193,9 +195,12 @@ int tailor_harvest_cut(struct tailor_harvest *harvest, uint64_t from_ns, uint64_
 	harvest->events = harvest->merged + begin;
 	harvest->event_count = (to_ns == UINT64_MAX ? harvest->merged_end : merged_before(harvest, to_ns + 1)) - begin;
 	harvest->loss_count = 0;
+	harvest->whole_ns = harvest->read_whole_ns;
 	for (size_t i = 0; i < harvest->all_loss_count; i++) {
 		const struct tailor_loss *loss = &harvest->all_losses[i];
 
+		if (loss->to_ns <= from_ns && loss->to_ns > harvest->whole_ns)
+			harvest->whole_ns = loss->to_ns;
 		if (loss->from_ns < to_ns && loss->to_ns > from_ns && tailor_harvest_add_loss(harvest, loss))
 			return -ENOMEM;
 	}
@@ -282,6 +287,7 @@ void tailor_harvest_free(struct tailor_harvest *harvest)
 	free(harvest->runs);
 	free(harvest->text);
 	free(harvest->earlier);
+	free(harvest->scheduling);
 	free(harvest->losses);
 	free(harvest->all_losses);
 	memset(harvest, 0, sizeof(*harvest));

@@ -17,12 +17,12 @@ struct tailor_source {
 	uint32_t own_pid;  /* events with this pid... */
 	uint32_t pid;      /* ...are of this process as we see it; both 0 where they need no mapping */
 	uint64_t before_ns; /* how far before the window's start its events matter */
-	uint64_t points_ns; /* how far before that its receives and writes do; see HARVEST_POINTS_MAX */
+	uint64_t earlier_ns; /* how far before that its receives, writes and scheduling do; see HARVEST_EARLIER_MAX */
 	struct tailor_hold *hold; /* of that channel: what is read from there, too, and where losses are counted; NULL: none */
 };
 
-/* So many positions of a channel are looked through for receives and writes before its events: on a busy server that is not as far as asked. */
-#define HARVEST_POINTS_MAX 16384
+/* So many positions of a channel are looked through for what matters before its events: on a busy server that is not as far as asked. */
+#define HARVEST_EARLIER_MAX 16384
 
 /* Grows as needed and is used again for the next stretch; zero it at first. Owned by one thread. */
 struct tailor_harvest {
@@ -31,6 +31,9 @@ struct tailor_harvest {
 	size_t event_count;
 	struct tailor_window_point *earlier;
 	size_t earlier_count, earlier_capacity;
+	struct tailor_event *scheduling;
+	size_t scheduling_count, scheduling_capacity;
+	uint64_t whole_ns; /* as earlier_whole_ns of struct tailor_window */
 	struct tailor_loss *losses;
 	size_t loss_count, loss_capacity;
 
@@ -49,12 +52,13 @@ struct tailor_harvest {
 	size_t runs_capacity;
 	char *text;
 	size_t text_used, text_capacity;
+	uint64_t read_whole_ns; /* without what was cut off since */
 	struct tailor_loss *all_losses;
 	size_t all_loss_count, all_loss_capacity;
 };
 
 /*
- * Reads from all sources what happened in [from_ns - before_ns, to_ns], ordered by time, and the receives and writes before that. Returns
+ * Reads from all sources what happened in [from_ns - before_ns, to_ns], ordered by time, and what matters before that. Returns
  * 0 or -ENOMEM.
  * Producers are never disturbed. The window is all of it then, and stays valid until the next call.
  */

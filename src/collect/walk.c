@@ -44,8 +44,18 @@ int harvest_reserve(void *memory, size_t *capacity, size_t needed, size_t size)
 	return 0;
 }
 
-int harvest_add_point(struct tailor_harvest *harvest, const struct tailor_event *event)
+static int add_scheduling(struct tailor_harvest *harvest, const struct tailor_event *event)
 {
+	if (harvest_reserve(&harvest->scheduling, &harvest->scheduling_capacity, harvest->scheduling_count + 1, sizeof(*event)))
+		return -ENOMEM;
+	harvest->scheduling[harvest->scheduling_count++] = *event;
+	return 0;
+}
+
+int harvest_add_earlier(struct tailor_harvest *harvest, const struct tailor_event *event)
+{
+	if (tailor_is_earlier_scheduling(event))
+		return add_scheduling(harvest, event);
 	if (!tailor_is_point(event))
 		return 0;
 	if (harvest_reserve(&harvest->earlier, &harvest->earlier_capacity, harvest->earlier_count + 1, sizeof(*harvest->earlier)))
@@ -119,8 +129,9 @@ struct walk {
 	struct tailor_harvest *harvest;
 	const struct tailor_source *source;
 	uint64_t window_ns, from_ns, to_ns; /* the window's begin, what matters before it, and its end */
-	uint64_t points_ns; /* and before that, of receives and writes */
-	uint64_t points_left; /* positions that are looked at for them */
+	uint64_t earlier_ns; /* and before that, of some kinds */
+	uint64_t earlier_left; /* positions that are looked at for them */
+	uint64_t whole_ns; /* time of the first event after the last gap before the window; 0: there was none */
 	uint64_t later_ns; /* time of the event after the position at hand */
 	uint64_t gap[TAILOR_LOST_REASONS], gap_count; /* unreadable positions since that event */
 	unsigned int old; /* events in a row that are too old */
@@ -164,12 +175,14 @@ static int take(struct walk *walk, uint64_t position, size_t held)
 	const struct tailor_source *source = walk->source;
 	struct tailor_harvest *harvest = walk->harvest;
 	struct tailor_window_event *event = &harvest->read[harvest->read_count];
-	int too_old = event->event.time_ns + DISORDER_NS < walk->points_ns;
+	int too_old = event->event.time_ns + DISORDER_NS < walk->earlier_ns;
 
 	/* A gap after the window's end, or in what is read before it for good measure, is no loss of it. */
 	if (!too_old || walk->old == 0) {
 		if (event->event.time_ns < walk->to_ns && walk->later_ns > walk->window_ns && add_gap(walk, position, event->event.time_ns))
 			return -ENOMEM;
+		if (walk->gap_count && walk->later_ns <= walk->window_ns && !walk->whole_ns)
+			walk->whole_ns = walk->later_ns;
 		if (walk->gap_count)
 			clear_gap(walk);
 	}
@@ -180,8 +193,8 @@ static int take(struct walk *walk, uint64_t position, size_t held)
 	walk->old = 0;
 	walk->later_ns = event->event.time_ns;
 	if (event->event.time_ns < walk->from_ns) {
-		walk->done = walk->points_left-- == 0;
-		return event->event.time_ns < walk->points_ns ? 0 : harvest_add_point(harvest, &event->event);
+		walk->done = walk->earlier_left-- == 0;
+		return event->event.time_ns < walk->earlier_ns ? 0 : harvest_add_earlier(harvest, &event->event);
 	}
 	if (event->event.time_ns > walk->to_ns)
 		return 0;
@@ -259,6 +272,16 @@ static int end_walk(struct walk *walk, uint64_t first)
 	return add_gap(walk, first, 0);
 }
 
+/* From when on there is no gap before the window; `first`: the oldest position known. */
+static uint64_t whole_since(const struct walk *walk, uint64_t first)
+{
+	int to_its_begin = walk->old > 0 || first == 0;
+
+	if (walk->whole_ns)
+		return walk->whole_ns;
+	return to_its_begin ? walk->earlier_ns : walk->later_ns;
+}
+
 int harvest_walk(struct tailor_harvest *harvest, const struct tailor_source *source, uint64_t window_ns, uint64_t to_ns)
 {
 	struct walk walk = {.harvest = harvest, .source = source, .window_ns = window_ns, .to_ns = to_ns, .later_ns = UINT64_MAX};
@@ -268,8 +291,8 @@ int harvest_walk(struct tailor_harvest *harvest, const struct tailor_source *sou
 	int error;
 
 	walk.from_ns = window_ns > source->before_ns ? window_ns - source->before_ns : 0;
-	walk.points_ns = walk.from_ns > source->points_ns ? walk.from_ns - source->points_ns : 0;
-	walk.points_left = HARVEST_POINTS_MAX;
+	walk.earlier_ns = walk.from_ns > source->earlier_ns ? walk.from_ns - source->earlier_ns : 0;
+	walk.earlier_left = HARVEST_EARLIER_MAX;
 	if (end - oldest > SEARCH_POSITIONS) {
 		position = search_end(&source->channel, oldest, end, to_ns);
 		position = end - position > OUTLIERS_MAX ? position + OUTLIERS_MAX : end;
@@ -288,6 +311,8 @@ int harvest_walk(struct tailor_harvest *harvest, const struct tailor_source *sou
 	}
 	if (!error)
 		error = end_walk(&walk, oldest);
+	if (source->earlier_ns && whole_since(&walk, oldest) > harvest->read_whole_ns)
+		harvest->read_whole_ns = whole_since(&walk, oldest);
 	if (hold && hold->counted < end)
 		hold->counted = end;
 	return error;

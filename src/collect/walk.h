@@ -11,12 +11,12 @@
 /* Makes room for `needed` things of that size in *memory, which may move. Returns 0 or -ENOMEM. */
 int harvest_reserve(void *memory, size_t *capacity, size_t needed, size_t size);
 
-/* Adds the event to harvest->earlier if it is a receive or write. Returns 0 or -ENOMEM. */
-int harvest_add_point(struct tailor_harvest *harvest, const struct tailor_event *event);
+/* Adds the event to what matters before the window if it does. Returns 0 or -ENOMEM. */
+int harvest_add_earlier(struct tailor_harvest *harvest, const struct tailor_event *event);
 
 /*
  * Adds to harvest->read, newest first, what the channel and its hold have of [window_ns - before_ns, to_ns], and to all_losses what they
- * have lost of [window_ns, to_ns]; to harvest->earlier, the receives and writes of points_ns before that. Returns 0 or -ENOMEM.
+ * have lost of [window_ns, to_ns]; and what matters of earlier_ns before that, with since when it is whole. Returns 0 or -ENOMEM.
  */
 int harvest_walk(struct tailor_harvest *harvest, const struct tailor_source *source, uint64_t window_ns, uint64_t to_ns);
 

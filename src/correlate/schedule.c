@@ -85,6 +85,49 @@ static struct stretch woken_while_leaving(const struct thread_index *index, cons
 	return stretch;
 }
 
+/* The first or the last event of that kind that the thread had in [from_ns, to_ns) before the window's; NULL: it had none. */
+static const struct tailor_event *find_earlier(const struct tailor_window *window, uint32_t tid, enum tailor_event_kind kind, int last,
+                                               uint64_t from_ns, uint64_t to_ns)
+{
+	const struct tailor_event *found = NULL;
+
+	for (size_t i = 0; i < window->earlier_scheduling_count; i++) {
+		const struct tailor_event *event = &window->earlier_scheduling[i];
+
+		if (event->tid != tid || event->kind != kind || event->time_ns < from_ns || event->time_ns >= to_ns)
+			continue;
+		if (!found || (event->time_ns > found->time_ns) == last)
+			found = event;
+	}
+	return found;
+}
+
+/*
+ * The window's first event of the thread is that it got a CPU: it was ready for longer than the window reaches back. What is known of
+ * before tells since when and why, if nothing is missing in between.
+ */
+static struct stretch ready_since_earlier(const struct thread_index *index, const struct cursor *cursor, const struct tailor_event *in)
+{
+	const struct tailor_window *window = index->window;
+	uint64_t whole_ns = window->earlier_whole_ns;
+	const struct tailor_event *out = find_earlier(window, in->tid, TAILOR_EVENT_SWITCH_OUT, 1, whole_ns, in->time_ns);
+	const struct tailor_event *wakeup = find_earlier(window, in->tid, TAILOR_EVENT_WAKEUP, 0, out ? out->time_ns : whole_ns, in->time_ns);
+	struct stretch stretch;
+
+	if (out && switched_out_ready(out)) {
+		stretch = make(cursor, STRETCH_PREEMPTED, out->time_ns, 0, EXPECT_ON_CPU);
+		stretch.out = out;
+		return stretch;
+	}
+	if (out && !wakeup && out->time_ns > WAKEUP_RACE_NS)
+		wakeup = find_earlier(window, in->tid, TAILOR_EVENT_WAKEUP, 1, out->time_ns - WAKEUP_RACE_NS, out->time_ns);
+	if (!wakeup)
+		return make(cursor, STRETCH_UNKNOWN, 0, 0, EXPECT_ON_CPU);
+	stretch = make(cursor, STRETCH_RUN_QUEUE, wakeup->time_ns, 0, EXPECT_ON_CPU);
+	stretch.wakeup = wakeup;
+	return stretch;
+}
+
 static struct stretch off_cpu_before(const struct thread_index *index, const struct cursor *cursor)
 {
 	const struct tailor_event *in = thread_entry_event(index, cursor->thread, cursor->position);
@@ -109,7 +152,7 @@ static struct stretch off_cpu_before(const struct thread_index *index, const str
 		stretch = make(cursor, STRETCH_RUN_QUEUE, event->time_ns, wakeup, EXPECT_BLOCKED);
 		stretch.wakeup = event;
 	} else if (position == NO_POSITION) {
-		stretch = make(cursor, STRETCH_UNKNOWN, 0, 0, EXPECT_ON_CPU);
+		stretch = ready_since_earlier(index, cursor, in);
 	} else if (event->kind == TAILOR_EVENT_SWITCH_OUT) {
 		stretch = woken_while_leaving(index, cursor, position);
 	} else {

@@ -80,6 +80,9 @@ static int make_timeline(struct tailor_observer *observer, struct tailor_queued 
 	window.event_count = observer->harvest.event_count;
 	window.earlier = observer->harvest.earlier;
 	window.earlier_count = observer->harvest.earlier_count;
+	window.earlier_scheduling = observer->harvest.scheduling;
+	window.earlier_scheduling_count = observer->harvest.scheduling_count;
+	window.earlier_whole_ns = observer->harvest.whole_ns;
 	window.losses = observer->harvest.losses;
 	window.loss_count = observer->harvest.loss_count;
 	window.threads = observer->threads.list;

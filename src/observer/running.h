@@ -29,8 +29,9 @@
 #define QUEUE_MAX 4096
 /* What a thread did shortly before the request tells what it was at when the request came. */
 #define BEFORE_NS (20 * TAILOR_NS_PER_MS)
-/* Before that, who came and went at the servers: somebody who is served for longer might be taken for nobody. */
-#define POINTS_NS (100 * TAILOR_NS_PER_MS)
+/* Before that, who came and went at the servers: somebody who is served for longer might be taken for nobody. And since when threads were
+ * ready that had no CPU when it came. */
+#define EARLIER_NS (100 * TAILOR_NS_PER_MS)
 
 /* A server's JVM: the mapping outlives the JVM until another one takes its place. */
 struct watched {

@@ -78,7 +78,7 @@ void observer_sources_init(struct tailor_observer *observer)
 {
 	for (size_t i = 0; i < observer->options.cpus; i++) {
 		observer->sources[i] = (struct tailor_source){
-			.channel = observer->options.kernel_channels[i], .before_ns = BEFORE_NS, .points_ns = POINTS_NS,
+			.channel = observer->options.kernel_channels[i], .before_ns = BEFORE_NS, .earlier_ns = EARLIER_NS,
 			.hold = &observer->holds[i]};
 		snprintf(observer->sources[i].name, sizeof(observer->sources[i].name), "cpu%zu", i);
 	}

@@ -45,7 +45,7 @@ static void a_harvest_is_ordered_cut_to_its_window_and_keeps_texts(void **state)
 static void receives_and_writes_of_long_before_are_told_by_themselves(void **state)
 {
 	struct tailor_harvest harvest = {0};
-	struct tailor_source source = {.name = "cpu0", .before_ns = 10000000, .points_ns = 50000000};
+	struct tailor_source source = {.name = "cpu0", .before_ns = 10000000, .earlier_ns = 50000000};
 	struct ring ring;
 
 	(void)state;
@@ -67,6 +67,67 @@ static void receives_and_writes_of_long_before_are_told_by_themselves(void **sta
 	assert_int_equal(harvest.earlier_count, 2);
 	assert_int_equal(harvest.earlier[1].time_ns, 95000000);
 	assert_int_equal(harvest.earlier[1].receives, 0);
+	tailor_harvest_free(&harvest);
+}
+
+static void since_when_threads_were_ready_is_told_by_itself(void **state)
+{
+	struct tailor_harvest harvest = {0};
+	struct tailor_source source = {.name = "cpu0", .before_ns = 10000000, .earlier_ns = 50000000};
+	struct ring ring;
+
+	(void)state;
+	ring_open(&ring);
+	put(&ring, TAILOR_EVENT_WAKEUP, 0, 30000000, 0, 0, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_SWITCH_OUT, 0, 60000000, 0, 0, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_WAKEUP, 0, 70000000, 0, 0, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_SWITCH_IN, 0, 95000000, 0, 0, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_SWITCH_OUT, 0, 105000000, 0, 0, 0, 0, NULL);
+	tailor_channel_reserve(&ring.head, 2);
+	put(&ring, TAILOR_EVENT_SWITCH_IN, 0, 115000000, 0, 0, 0, 0, NULL);
+	put(&ring, TAILOR_EVENT_SWITCH_IN, 0, 150000000, 0, 0, 0, 0, NULL);
+	source.channel = ring.channel;
+	assert_int_equal(tailor_harvest_read(&harvest, &source, 1, 100000000, 200000000), 0);
+	assert_int_equal(harvest.scheduling_count, 2);
+	assert_int_equal(harvest.scheduling[0].time_ns, 70000000);
+	assert_int_equal(harvest.scheduling[1].time_ns, 60000000);
+	assert_int_equal(harvest.whole_ns, 40000000);
+	/* What a later window of the same read has no more among its events, nor among its losses. */
+	assert_int_equal(tailor_harvest_cut(&harvest, 140000000, 200000000), 0);
+	assert_int_equal(harvest.scheduling_count, 3);
+	assert_int_equal(harvest.loss_count, 0);
+	assert_int_equal(harvest.whole_ns, 115000000);
+	tailor_harvest_free(&harvest);
+}
+
+static void a_gap_before_the_window_is_where_what_is_known_of_before_begins(void **state)
+{
+	struct tailor_harvest harvest = {0};
+	struct tailor_source sources[2] = {{.name = "cpu0", .before_ns = 10000000, .earlier_ns = 500000000},
+	                                   {.name = "cpu1", .before_ns = 10000000, .earlier_ns = 500000000}};
+	struct ring gap, idle;
+
+	(void)state;
+	ring_open(&gap);
+	ring_open(&idle);
+	for (uint64_t i = 0; i < 80; i++) {
+		put(&gap, TAILOR_EVENT_WAKEUP, 0, 1000000000 + i * 10000000, 0, 0, 0, 0, NULL);
+		if (i == 50 || i == 70)
+			tailor_channel_reserve(&gap.head, 1);
+	}
+	put(&idle, TAILOR_EVENT_WAKEUP, 0, 1000000000, 0, 0, 0, 0, NULL);
+	sources[0].channel = gap.channel;
+	sources[1].channel = idle.channel;
+	assert_int_equal(tailor_harvest_read(&harvest, sources, 2, 1780000000, 1790000000), 0);
+	assert_int_equal(harvest.whole_ns, 1710000000); /* the last of the gaps */
+	assert_int_equal(tailor_harvest_read(&harvest, sources, 2, 1680000000, 1690000000), 0);
+	assert_int_equal(harvest.whole_ns, 1510000000);
+	/* 82 positions, 64 slots: what was before is gone. */
+	assert_int_equal(tailor_harvest_read(&harvest, sources, 2, 1480000000, 1490000000), 0);
+	assert_int_equal(harvest.whole_ns, 1180000000);
+	/* Nothing was there, which is known. */
+	assert_int_equal(tailor_harvest_read(&harvest, sources + 1, 1, 1780000000, 1790000000), 0);
+	assert_int_equal(harvest.whole_ns, 1270000000);
 	tailor_harvest_free(&harvest);
 }
 
@@ -290,6 +351,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_harvest_is_ordered_cut_to_its_window_and_keeps_texts),
 		cmocka_unit_test(receives_and_writes_of_long_before_are_told_by_themselves),
+		cmocka_unit_test(since_when_threads_were_ready_is_told_by_itself),
+		cmocka_unit_test(a_gap_before_the_window_is_where_what_is_known_of_before_begins),
 		cmocka_unit_test(a_harvest_says_what_was_overwritten_and_what_was_dropped),
 		cmocka_unit_test(a_single_event_that_came_late_does_not_end_the_harvest),
 		cmocka_unit_test(a_harvest_of_nothing_is_empty),

@@ -6,6 +6,7 @@
 
 #define ROUNDS 3000
 #define EVENTS_MAX 400
+#define EARLIER_MAX 40
 
 static uint64_t seed;
 
@@ -71,6 +72,21 @@ static void draw_event(struct tailor_window_event *entry, uint64_t span)
 		entry->text = draw(2) ? "Copy\tAllocation Failure" : "no tab";
 }
 
+static void draw_earlier(struct scene *scene, struct tailor_event earlier[EARLIER_MAX])
+{
+	scene->window.earlier_scheduling = earlier;
+	scene->window.earlier_scheduling_count = draw(EARLIER_MAX);
+	scene->window.earlier_whole_ns = draw(2) ? 0 : draw(US(1000));
+	for (size_t i = 0; i < scene->window.earlier_scheduling_count; i++) {
+		uint32_t tid = draw_tid();
+
+		earlier[i] = (struct tailor_event){.kind = draw(2) ? TAILOR_EVENT_WAKEUP : TAILOR_EVENT_SWITCH_OUT, .tid = tid, .pid = scene_pid(tid)};
+		earlier[i].time_ns = draw(8) ? draw(US(1000)) : draw_ns(200);
+		earlier[i].extra = draw(2) ? draw(8) : draw(4);
+		scene_comm(&earlier[i], draw_tid());
+	}
+}
+
 static void draw_record(struct tailor_record *record, uint64_t span)
 {
 	record->request.begin_ns = US(1000);
@@ -102,6 +118,7 @@ static void any_soup_of_events_gives_exact_spans(void **state)
 {
 	static const struct tailor_window_mapping mappings[] = {{200, 0, 2000, "libx.so"}, {200, 2000, 4000, ""}};
 	static struct tailor_window_event events[EVENTS_MAX];
+	static struct tailor_event earlier[EARLIER_MAX];
 	struct scene scene;
 
 	(void)state;
@@ -112,6 +129,7 @@ static void any_soup_of_events_gives_exact_spans(void **state)
 		seed = round * UINT64_C(0x9e3779b97f4a7c15);
 		scene_open(&scene, 2000);
 		draw_record(&scene.window.record, span);
+		draw_earlier(&scene, earlier);
 		scene.window.events = events;
 		scene.window.event_count = draw(EVENTS_MAX);
 		scene.window.loss_count = draw(4);
