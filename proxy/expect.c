@@ -56,51 +56,76 @@ static float weight_beyond(const struct expect_lengths *lengths, unsigned int st
 	return ns >= end ? 0 : lengths->weight[step] * (float)(end - ns) / (float)(end - begin);
 }
 
-/* The length up to which so much of the weight beyond lasted_ns lies. */
-static uint64_t quantile(const struct expect_lengths *lengths, uint64_t lasted_ns, float weight)
+/* Rising parts of the weight beyond lasted_ns, and the lengths up to which they lie. */
+struct quantiles {
+	unsigned int count;
+	float weight[3];
+	uint64_t ns[3];
+};
+
+/* In one pass: it is done when a server has just stopped, and nothing of this is in a cache then. */
+static void find_quantiles(const struct expect_lengths *lengths, uint64_t lasted_ns, struct quantiles *quantiles)
 {
 	uint64_t begin = lasted_ns, last_ns = lasted_ns;
+	unsigned int found = 0;
+	float before = 0;
 
-	for (unsigned int i = step_of(lasted_ns); i < EXPECT_STEPS; i++) {
-		float here = weight_beyond(lengths, i, lasted_ns);
-		uint64_t end = step_begin(i + 1);
+	for (unsigned int i = step_of(lasted_ns); i < EXPECT_STEPS && found < quantiles->count; i++) {
+		float here = lengths->weight[i];
+		uint64_t end;
 
+		if (!(here > 0))
+			continue;
+		here = weight_beyond(lengths, i, lasted_ns);
+		end = step_begin(i + 1);
 		if (step_begin(i) > begin)
 			begin = step_begin(i);
-		if (here > 0 && weight <= here)
-			return begin + (uint64_t)((float)(end - begin) * (weight / here));
+		for (; found < quantiles->count && here > 0 && quantiles->weight[found] <= before + here; found++)
+			quantiles->ns[found] = begin + (uint64_t)((float)(end - begin) * ((quantiles->weight[found] - before) / here));
 		if (here > 0)
 			last_ns = end;
-		weight -= here;
+		before += here;
 	}
 	/* By the inexactness of sums. */
-	return last_ns;
+	for (; found < quantiles->count; found++)
+		quantiles->ns[found] = last_ns;
 }
 
 struct expect_rest expect_lengths_rest(const struct expect_lengths *lengths, uint64_t lasted_ns)
 {
-	float beyond = 0;
+	unsigned int first = step_of(lasted_ns);
+	struct quantiles quarters = {.count = 3};
+	float beyond;
 
 	if (!(lengths->unit > 0))
 		return (struct expect_rest){.ns = UINT64_MAX, .error_ns = UINT64_MAX};
-	for (unsigned int i = step_of(lasted_ns); i < EXPECT_STEPS; i++)
-		beyond += weight_beyond(lengths, i, lasted_ns);
+	beyond = weight_beyond(lengths, first, lasted_ns);
+	for (unsigned int i = first + 1; i < EXPECT_STEPS; i++)
+		beyond += lengths->weight[i];
 	if (beyond < lengths->unit * FORGOTTEN)
 		return (struct expect_rest){.ns = lasted_ns, .error_ns = lasted_ns, .known = true, .outlasted = true};
+	for (unsigned int i = 0; i < 3; i++)
+		quarters.weight[i] = beyond * (float)(i + 1) / 4;
+	find_quantiles(lengths, lasted_ns, &quarters);
 	return (struct expect_rest){
-	        .ns = quantile(lengths, lasted_ns, beyond / 2) - lasted_ns,
-	        .error_ns = (quantile(lengths, lasted_ns, beyond * 3 / 4) - quantile(lengths, lasted_ns, beyond / 4)) / 2,
+	        .ns = quarters.ns[1] - lasted_ns,
+	        .error_ns = (quarters.ns[2] - quarters.ns[0]) / 2,
 	        .known = true,
 	};
 }
 
 uint64_t expect_lengths_most(const struct expect_lengths *lengths, float part)
 {
+	struct quantiles most = {.count = 1};
 	float all = 0;
 
 	for (unsigned int i = 0; i < EXPECT_STEPS; i++)
 		all += lengths->weight[i];
-	return all > 0 ? quantile(lengths, 0, all * part) : 0;
+	if (!(all > 0))
+		return 0;
+	most.weight[0] = all * part;
+	find_quantiles(lengths, 0, &most);
+	return most.ns[0];
 }
 
 static const struct expect_cause *find(const struct expect_stops *stops, const char *cause)

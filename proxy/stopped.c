@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "proxy/stopped.h"
 
-#include <stdio.h>
 #include <string.h>
 
 #include "proxy/exchange.h"
@@ -15,6 +14,8 @@
 #define GONE_NS (2 * TAILOR_NS_PER_MS)
 /* About so many answers matter for what the next one takes. */
 #define SERVICE_MEMORY 64
+/* And after so many, beside the first ones, it is worked out what that is. */
+#define SERVICE_EVERY 32
 /* Another one taking over within so many times switch_min_ns after the last time, and back: that is what should not happen often. */
 #define SWITCH_BACK_TIMES 10
 
@@ -30,9 +31,7 @@ bool stopped_matters(const struct worker *worker, enum tailor_stop_kind kind)
 
 uint64_t stopped_service_ns(const struct worker *worker, unsigned int server)
 {
-	struct expect_rest service = expect_lengths_rest(&worker->server[server].learned->service, 0);
-
-	return service.known ? service.ns : 0;
+	return worker->server[server].learned->service_ns;
 }
 
 /* Another server takes over what arrives from now on, if it can do better. Returns when to try again; UINT64_MAX: it need not be. */
@@ -160,7 +159,8 @@ static void become(struct worker *worker, unsigned int index, enum tailor_stop_k
 	standing->kind = kind;
 	standing->kinds |= (uint8_t)(1u << kind);
 	standing->pauses = worker->server[index].pauses_seen;
-	snprintf(standing->cause, sizeof(standing->cause), "%s", cause);
+	/* Not printed: for the first time in a while that takes longer than all else that is done about a stop. */
+	strncpy(standing->cause, cause, sizeof(standing->cause) - 1);
 	__atomic_store_n(&worker->counters.server[index].stop, kind, __ATOMIC_RELAXED);
 }
 
@@ -310,12 +310,16 @@ void stopped_leave(struct worker *worker, struct attempt *attempt)
 void stopped_answered(struct worker *worker, const struct attempt *attempt)
 {
 	const struct server *server = &worker->server[attempt->server];
+	struct learned *learned = server->learned;
 	uint64_t now_ns = record_ns(worker);
 
 	/* What has met a stop says how long that was. */
 	if (server->standing.kind != TAILOR_STOP_NONE || attempt->sent_ns <= server->stood_ns || now_ns < attempt->sent_ns)
 		return;
-	expect_lengths_learn(&worker->server[attempt->server].learned->service, now_ns - attempt->sent_ns, SERVICE_MEMORY);
+	expect_lengths_learn(&learned->service, now_ns - attempt->sent_ns, SERVICE_MEMORY);
+	learned->answers++;
+	if (learned->answers % SERVICE_EVERY == 0 || (learned->answers & (learned->answers - 1)) == 0)
+		learned->service_ns = expect_lengths_rest(&learned->service, 0).ns;
 }
 
 static void count_reaction(struct worker *worker, uint64_t ns)

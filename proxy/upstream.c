@@ -22,10 +22,11 @@
 #include "proxy/tunnel.h"
 
 #define PORT_TRIES 3
-/* How often it is looked whether the server that requests would move to has a connection for that. */
+/* How often it is looked whether the server that requests would move to has connections for that. */
 #define WARM_NS (100 * TAILOR_NS_PER_MS)
-/* And how often one is made, where servers close what is not used at once. */
+/* And how often they are made anew, where servers close what is not used at once. */
 #define WARM_AGAIN_NS (1 * TAILOR_NS_PER_S)
+#define WARM_MAX 16
 
 static void list_remove(struct upstream *upstream)
 {
@@ -154,27 +155,44 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	return upstream;
 }
 
+/* Counts no further than `most`. */
+static unsigned int length(const struct upstream *upstream, unsigned int most)
+{
+	unsigned int count = 0;
+
+	for (; upstream && count < most; upstream = upstream->next)
+		count++;
+	return count;
+}
+
 /*
- * A request that moves is to lose no time to connecting: one connection waits for that at the server that would get it, whose time to be
- * the active one may come once an hour.
+ * A request that moves is to lose no time to connecting: as many connections as requests are in flight wait for that at the server that would
+ * get them, whose time to be the active one may come once an hour. `without`: the server at which they are.
  */
 static void warm(struct worker *worker, unsigned int without)
 {
 	const struct tailor_proxy_options *options = worker->options;
-	int other = -1, error;
+	unsigned int in_flight = length(worker->server[without].in_flight, WARM_MAX), have;
 	struct upstream *upstream;
+	int other = -1, error;
 
 	worker->warm_ns = worker->now_ns + WARM_NS;
 	if (options->failover_on && options->replay_when != TAILOR_PROXY_REPLAY_NEVER && !worker->stopping)
 		other = server_other(worker, without, 0);
-	if (!server_may_serve(worker, other) || worker->server[other].idle || worker->server[other].discarding)
+	if (!server_may_serve(worker, other))
 		return;
-	upstream = open_upstream(worker, (unsigned int)other, &error);
-	if (!upstream)
-		return;
-	worker->warm_ns = worker->now_ns + WARM_AGAIN_NS;
-	upstream->state = UPSTREAM_WARMING;
-	list_add(&worker->server[other].discarding, upstream);
+	have = length(worker->server[other].idle, in_flight) + length(worker->server[other].discarding, in_flight);
+	if (worker->now_ns >= worker->warm_again_ns)
+		worker->warmed = 0;
+	for (; have < in_flight && worker->warmed < in_flight; have++) {
+		upstream = open_upstream(worker, (unsigned int)other, &error);
+		if (!upstream)
+			return;
+		if (worker->warmed++ == 0)
+			worker->warm_again_ns = worker->now_ns + WARM_AGAIN_NS;
+		upstream->state = UPSTREAM_WARMING;
+		list_add(&worker->server[other].discarding, upstream);
+	}
 }
 
 /* The connection stands: the tag first, then the request, with which the attempt begins unless it had to connect. */

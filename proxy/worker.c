@@ -20,6 +20,8 @@
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
 
+/* After so many completions of a turn it is looked again whether a server stands still. */
+#define LOOK_COMPLETIONS 4
 #define RING_ENTRIES 1024
 #define SMALL_BODY_BYTES (16 * 1024)
 #define RESPONSE_BYTES (64 * 1024)
@@ -413,6 +415,18 @@ static int wait(struct worker *worker)
 	return tailor_ring_wait(worker->ring, pause_may_sleep(worker) ? deadline_ns : 0);
 }
 
+/*
+ * A turn in which many have come at once takes as long as a collection may. `done`: completions of it so far. Few of them are all that a turn has
+ * mostly, and cost nothing here.
+ */
+static void look_in_between(struct worker *worker, unsigned int done)
+{
+	if (done % LOOK_COMPLETIONS != 0 || !pause_changed(worker))
+		return;
+	worker->now_ns = tailor_clock_ns();
+	pause_look(worker);
+}
+
 static void serve(struct worker *worker)
 {
 	struct tailor_completion completion;
@@ -432,8 +446,10 @@ static void serve(struct worker *worker)
 		pause_look(worker);
 		if (ret < 0)
 			usleep(1000); /* the kernel refuses to go on for now; do not spin on it */
-		while (tailor_ring_next(worker->ring, &completion))
+		for (unsigned int done = 1; tailor_ring_next(worker->ring, &completion); done++) {
 			complete(worker, &completion);
+			look_in_between(worker, done);
+		}
 		ring_alarms(worker);
 		queue_run(worker);
 	}

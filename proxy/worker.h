@@ -167,6 +167,8 @@ struct server {
 struct learned {
 	struct expect_stops stops;
 	struct expect_lengths service; /* of its answers */
+	uint64_t answers;    /* how many of them */
+	uint64_t service_ns; /* what one was expected to take not long ago: worked out again now and then, not when it stops; 0: unknown */
 };
 
 /* Owned by the worker, read by tailor_proxy_status(): see count(). */
@@ -254,7 +256,9 @@ struct worker {
 	uint32_t upstream_slots, upstream_used, upstream_count;
 	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
 	struct pool in_pool, forward_pool, out_pool, upstream_in_pool;
-	uint64_t warm_ns;                       /* when it is seen to again that a replay finds a connection */
+	uint64_t warm_ns;                       /* when it is seen to again that replays find connections */
+	uint64_t warm_again_ns;                 /* until then no more are made than `warmed`, but where more requests are in flight */
+	unsigned int warmed;
 	uint64_t trim_ns;                       /* when the pools are looked at again */
 	struct input_lent lent[INPUT_BUFFERS];  /* of the ring's buffers that are not the kernel's */
 	unsigned int lent_count;

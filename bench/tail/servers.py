@@ -22,7 +22,7 @@ HEAPS = {
                  ["--live-set", "120MiB", "--tenure", "96KiB", "--garbage", "128KiB"]),
     # Young collections that copy much, by one thread, and take no longer than G1 was told they may.
     "g1": (["-XX:+UseG1GC", "-XX:ParallelGCThreads=1", "-XX:ConcGCThreads=1", "-XX:MaxGCPauseMillis=1000", "-Xms900m", "-Xmx900m", "-Xmn160m"],
-           ["--live-set", "128MiB", "--tenure", "384KiB", "--garbage", "128KiB"]),
+           ["--live-set", "128MiB", "--tenure", "448KiB", "--garbage", "128KiB"]),
 }
 # What a slice allocates fits; between slices it is collected by hand. Serial's barriers and allocation are the cheapest there are.
 FLOOR_HEAP = ["-XX:+UseSerialGC", "-Xms4g", "-Xmx4g", "-Xmn3584m"]

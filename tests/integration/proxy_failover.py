@@ -62,6 +62,25 @@ def a_request_that_moves_finds_a_connection():
             assert pair.proxy.status()["server"][1]["connects"] == 0
 
 
+def requests_that_move_together_find_a_connection_each():
+    with Pair() as pair:
+        clients = [pair.send()]
+        until(lambda: pair.proxy.status()["server"][1]["connections"] == 1, "a connection is there before it is needed")
+        time.sleep(0.15)
+        clients += [pair.send() for _ in range(5)]
+        time.sleep(0.15)
+        clients.append(pair.send())
+        until(lambda: pair.proxy.status()["server"][1]["connections"] == 7, "one is there for each request")
+        pair.proxy.command("pause 0")
+        pair.arrives(1, 7)
+        pair.gate[1].set()
+        for client in clients:
+            assert client.response().body == b"1"
+            client.socket.close()
+        assert pair.proxy.status()["server"][1]["connects"] == 7
+        pair.proxy.command("resume 0")
+
+
 def a_backup_that_takes_no_connections_is_not_asked_all_the_time():
     backend, closed = Backend(), Backend()
     closed.stop()

@@ -61,6 +61,8 @@ struct tailor_ring {
 	struct fake_buffers buffers;
 	struct tailor_completion *completions; /* a circle */
 	unsigned int first, count, size, ready;
+	const struct worker *owner;
+	unsigned int unseen; /* completions handed out since something is told of a stop that the worker has not looked at */
 	/* By slot: generations below this one are over. */
 	uint32_t *closed_generation;
 	size_t closed_slots;

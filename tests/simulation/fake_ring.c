@@ -12,10 +12,13 @@
 
 #include "asan.h"
 #include "fake_operation.h"
+#include "ring_owner.h"
 
 #define SLOT_NONE UINT32_MAX
 /* What is always compared of an operation's memory; all of it now and then. */
 #define GUARDED_BYTES 512
+/* Completions that a worker may take while somebody tells of a stop that it has not seen. */
+#define UNSEEN_MAX 8
 
 const char *const operation_names[] = {"accept", "connect", "receive", "send", "shutdown", "close", "read", "cancel",
                                                "timeout", "poll"};
@@ -34,6 +37,7 @@ int tailor_ring_open(const struct tailor_ring_options *options, struct tailor_ri
 	fake_buffers_open(&ring->buffers, options->buffers, options->buffer_bytes, options->buffer_headroom);
 	ring->fiber = fiber_current();
 	ring->queue_end = &ring->queue;
+	ring->owner = ring_owner_of(ret_ring);
 	*ret_ring = ring;
 	return 0;
 }
@@ -360,10 +364,22 @@ int tailor_ring_wait(struct tailor_ring *ring, uint64_t deadline_ns)
 	return (int)ring->ready;
 }
 
+/* Time passes in a turn that has much to do, and servers stop meanwhile. */
+static void take_time(struct tailor_ring *ring)
+{
+	if (!world.slow_turns || fiber_current() != ring->fiber)
+		return;
+	if (world_chance(500))
+		fiber_sleep(ring->fiber, world.now_ns + world_between(1, 200) * US);
+	ring->unseen = ring_owner_misses_stop(ring->owner) ? ring->unseen + 1 : 0;
+	world_check(ring->unseen <= UNSEEN_MAX, "a worker goes on with what has come, and does not look at a server's stop");
+}
+
 int tailor_ring_next(struct tailor_ring *ring, struct tailor_completion *ret_completion)
 {
 	if (ring->ready == 0)
 		return 0;
+	take_time(ring);
 	ring->ready--;
 	*ret_completion = ring->completions[ring->first];
 	ring->first = (ring->first + 1) % ring->size;

@@ -23,7 +23,7 @@
 #define STOP_SLACK_NS (500 * MS)
 #define STEPS_OF_A_LIFE 40000000
 
-static bool limits, groups, stops, heaps;
+static bool limits, groups, stops, heaps, slow_turns;
 static uint64_t steps_total, simulated_ns, digest;
 
 static unsigned int often(unsigned int most)
@@ -216,6 +216,7 @@ static void live(uint64_t seed, uint64_t exchanges)
 	world.heaps = heaps;
 	if (heaps)
 		choose_heaps();
+	world.slow_turns = slow_turns;
 	in_the_middle = world_chance(200);
 	world_log("seed %" PRIu64 ": %u servers, %u workers, %u connections, faults %u %u %u", seed, world.options.servers,
 	          world.options.workers, world.options.connections_max, world.kernel_faults, world.server_faults,
@@ -300,6 +301,7 @@ int main(int argc, char **argv)
 	        {"groups", no_argument, NULL, 'g'},
 	        {"stops", no_argument, NULL, 'p'},
 	        {"heaps", no_argument, NULL, 'h'},
+	        {"slow-turns", no_argument, NULL, 't'},
 	        {"verbose", no_argument, NULL, 'v'},
 	        {NULL, 0, NULL, 0},
 	};
@@ -314,9 +316,10 @@ int main(int argc, char **argv)
 		case 'g': groups = true; break;
 		case 'p': stops = true; break;
 		case 'h': heaps = true; break;
+		case 't': slow_turns = true; break;
 		case 'v': world.verbose = true; break;
 		default:
-			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--groups] [--stops] [--heaps] [--verbose]\n");
+			fprintf(stderr, "Usage: simulation [--seed N] [--exchanges N] [--limits] [--groups] [--stops] [--heaps] [--slow-turns] [--verbose]\n");
 			return 2;
 		}
 	}

@@ -70,9 +70,9 @@ void world_fail(const char *format, ...)
 	fflush(stdout);
 	fprintf(stderr, "simulation: at %.9f s, step %" PRIu64 ": ", (double)world.now_ns / 1e9, world.steps);
 	vfprintf(stderr, format, arguments);
-	fprintf(stderr, "\nAgain, in every detail: simulation --seed %" PRIu64 " --exchanges %" PRIu64 "%s%s%s%s --verbose\n",
+	fprintf(stderr, "\nAgain, in every detail: simulation --seed %" PRIu64 " --exchanges %" PRIu64 "%s%s%s%s%s --verbose\n",
 	        world.seed, world.exchanges_max, world.limits ? " --limits" : "", world.groups ? " --groups" : "", world.stops ? " --stops" : "",
-	        world.heaps ? " --heaps" : "");
+	        world.heaps ? " --heaps" : "", world.slow_turns ? " --slow-turns" : "");
 	va_end(arguments);
 	fflush(stderr);
 	_Exit(1);

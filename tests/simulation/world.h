@@ -42,6 +42,7 @@ struct world {
 	bool limits; /* are met now and then */
 	bool groups; /* more than two servers, both modes */
 	bool heaps; /* they fill and are collected */
+	bool slow_turns; /* workers take time for what has come */
 	bool stops; /* servers stand still for all kinds of reasons */
 };
 extern struct world world;
