@@ -80,8 +80,11 @@ static void find_quantiles(const struct expect_lengths *lengths, uint64_t lasted
 		end = step_begin(i + 1);
 		if (step_begin(i) > begin)
 			begin = step_begin(i);
-		for (; found < quantiles->count && here > 0 && quantiles->weight[found] <= before + here; found++)
-			quantiles->ns[found] = begin + (uint64_t)((float)(end - begin) * ((quantiles->weight[found] - before) / here));
+		for (; found < quantiles->count && here > 0 && quantiles->weight[found] <= before + here; found++) {
+			float part = (quantiles->weight[found] - before) / here;
+
+			quantiles->ns[found] = begin + (uint64_t)((float)(end - begin) * (part < 1 ? part : 1));
+		}
 		if (here > 0)
 			last_ns = end;
 		before += here;

@@ -26,7 +26,7 @@
 #define WARM_NS (100 * TAILOR_NS_PER_MS)
 /* And how often they are made anew, where servers close what is not used at once. */
 #define WARM_AGAIN_NS (1 * TAILOR_NS_PER_S)
-#define WARM_MAX 16
+#define WARM_MAX 8
 
 static void list_remove(struct upstream *upstream)
 {
@@ -55,8 +55,6 @@ static void change_load(struct worker *worker, unsigned int server, int by)
 	count_add(&worker->counters.server[server].in_flight, (uint64_t)(int64_t)by);
 }
 
-static void warm(struct worker *worker, unsigned int without);
-
 static void attach(struct worker *worker, struct upstream *upstream, struct client *client, unsigned int index)
 {
 	upstream->client = client;
@@ -67,8 +65,9 @@ static void attach(struct worker *worker, struct upstream *upstream, struct clie
 	upstream->loads = true;
 	change_load(worker, upstream->server, 1);
 	pause_watch(worker, upstream->server);
+	/* When nothing is left to be sent. */
 	if (worker->now_ns >= worker->warm_ns)
-		warm(worker, upstream->server);
+		worker->warm_without = (int)upstream->server;
 }
 
 void upstream_answered(struct worker *worker, struct upstream *upstream)
@@ -155,8 +154,8 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	return upstream;
 }
 
-/* Counts no further than `most`. */
-static unsigned int length(const struct upstream *upstream, unsigned int most)
+/* No further than `most`. */
+static unsigned int list_length(const struct upstream *upstream, unsigned int most)
 {
 	unsigned int count = 0;
 
@@ -166,33 +165,45 @@ static unsigned int length(const struct upstream *upstream, unsigned int most)
 }
 
 /*
- * A request that moves is to lose no time to connecting: as many connections as requests are in flight wait for that at the server that would
- * get them, whose time to be the active one may come once an hour. `without`: the server at which they are.
+ * Opens connections to the server until it has `wanted`, idle or on their way. Before one stands only one is tried: it may be down, or close
+ * whatever is not used at once.
  */
-static void warm(struct worker *worker, unsigned int without)
+static void warm(struct worker *worker, unsigned int server, unsigned int wanted)
 {
-	const struct tailor_proxy_options *options = worker->options;
-	unsigned int in_flight = length(worker->server[without].in_flight, WARM_MAX), have;
+	const struct server *its = &worker->server[server];
+	unsigned int have = list_length(its->idle, wanted) + list_length(its->discarding, wanted);
 	struct upstream *upstream;
-	int other = -1, error;
+	int error;
 
-	worker->warm_ns = worker->now_ns + WARM_NS;
-	if (options->failover_on && options->replay_when != TAILOR_PROXY_REPLAY_NEVER && !worker->stopping)
-		other = server_other(worker, without, 0);
-	if (!server_may_serve(worker, other))
-		return;
-	have = length(worker->server[other].idle, in_flight) + length(worker->server[other].discarding, in_flight);
+	if (!its->idle)
+		wanted = 1;
 	if (worker->now_ns >= worker->warm_again_ns)
 		worker->warmed = 0;
-	for (; have < in_flight && worker->warmed < in_flight; have++) {
-		upstream = open_upstream(worker, (unsigned int)other, &error);
+	for (; have < wanted && worker->warmed < wanted; have++) {
+		upstream = open_upstream(worker, server, &error);
 		if (!upstream)
 			return;
 		if (worker->warmed++ == 0)
 			worker->warm_again_ns = worker->now_ns + WARM_AGAIN_NS;
 		upstream->state = UPSTREAM_WARMING;
-		list_add(&worker->server[other].discarding, upstream);
+		list_add(&worker->server[server].discarding, upstream);
 	}
+}
+
+void upstream_warm(struct worker *worker)
+{
+	const struct tailor_proxy_options *options = worker->options;
+	int without = worker->warm_without, other;
+
+	if (without < 0)
+		return;
+	worker->warm_without = -1;
+	worker->warm_ns = worker->now_ns + WARM_NS;
+	if (!options->failover_on || options->replay_when == TAILOR_PROXY_REPLAY_NEVER || worker->stopping)
+		return;
+	other = server_other(worker, (unsigned int)without, 0);
+	if (server_may_serve(worker, other))
+		warm(worker, (unsigned int)other, list_length(worker->server[without].in_flight, WARM_MAX));
 }
 
 /* The connection stands: the tag first, then the request, with which the attempt begins unless it had to connect. */
@@ -420,7 +431,9 @@ static void connected(struct worker *worker, struct upstream *upstream, int resu
 {
 	if (result < 0) {
 		count(&worker->counters.server[upstream->server].connect_failures);
-		server_mark_down(worker, upstream->server);
+		/* One of several more may only have been one too many at a time. */
+		if (upstream->state != UPSTREAM_WARMING || !worker->server[upstream->server].idle)
+			server_mark_down(worker, upstream->server);
 		if (upstream->state == UPSTREAM_WARMING) {
 			close_listed(worker, upstream);
 			return;

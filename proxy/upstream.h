@@ -30,6 +30,13 @@ void upstream_release(struct worker *worker, struct upstream *upstream);
  */
 void upstream_discard(struct worker *worker, struct upstream *upstream);
 
+/*
+ * A request that moves is to lose no time to connecting: connections wait for that at the server that would get those in flight, whose time to be
+ * the active one may come once an hour. Looks now and then, when requests have been sent, and makes as many as those are, 8 at most. Once a turn,
+ * at its end.
+ */
+void upstream_warm(struct worker *worker);
+
 /* From the loop. */
 void upstream_complete(struct worker *worker, struct upstream *upstream, enum operation operation, int result);
 void upstream_alarm(struct worker *worker, struct upstream *upstream);

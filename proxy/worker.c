@@ -421,10 +421,14 @@ static int wait(struct worker *worker)
  */
 static void look_in_between(struct worker *worker, unsigned int done)
 {
+	uint64_t turn_ns = worker->now_ns;
+
 	if (done % LOOK_COMPLETIONS != 0 || !pause_changed(worker))
 		return;
+	/* Deadlines are the turn's: what has come in time may not have been looked at yet. */
 	worker->now_ns = tailor_clock_ns();
 	pause_look(worker);
+	worker->now_ns = turn_ns;
 }
 
 static void serve(struct worker *worker)
@@ -452,6 +456,7 @@ static void serve(struct worker *worker)
 		}
 		ring_alarms(worker);
 		queue_run(worker);
+		upstream_warm(worker);
 	}
 }
 
@@ -475,6 +480,7 @@ void *worker_run(void *argument)
 		wheel_open(&worker->wheel, worker->now_ns);
 		worker->timer_ns = UINT64_MAX;
 		worker->accept_retry_ns = UINT64_MAX;
+		worker->warm_without = -1;
 		keeper_open(worker);
 		pause_open(worker);
 		if (!worker->options->accept_later)

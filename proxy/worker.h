@@ -257,8 +257,9 @@ struct worker {
 	uint32_t in_bytes, forward_bytes, out_bytes, upstream_in_bytes; /* sizes of the buffers */
 	struct pool in_pool, forward_pool, out_pool, upstream_in_pool;
 	uint64_t warm_ns;                       /* when it is seen to again that replays find connections */
-	uint64_t warm_again_ns;                 /* until then no more are made than `warmed`, but where more requests are in flight */
-	unsigned int warmed;
+	int warm_without;                       /* the server whose requests they are for, -1: it need not be seen to */
+	uint64_t warm_again_ns;                 /* those that were made since... */
+	unsigned int warmed;                    /* ...so many, are not made once more before that */
 	uint64_t trim_ns;                       /* when the pools are looked at again */
 	struct input_lent lent[INPUT_BUFFERS];  /* of the ring's buffers that are not the kernel's */
 	unsigned int lent_count;

@@ -199,7 +199,7 @@ int tailor_harvest_cut(struct tailor_harvest *harvest, uint64_t from_ns, uint64_
 	for (size_t i = 0; i < harvest->all_loss_count; i++) {
 		const struct tailor_loss *loss = &harvest->all_losses[i];
 
-		if (loss->to_ns <= from_ns && loss->to_ns > harvest->whole_ns)
+		if (strncmp(loss->channel, "cpu", 3) == 0 && loss->to_ns <= from_ns && loss->to_ns > harvest->whole_ns)
 			harvest->whole_ns = loss->to_ns;
 		if (loss->from_ns < to_ns && loss->to_ns > from_ns && tailor_harvest_add_loss(harvest, loss))
 			return -ENOMEM;
@@ -272,7 +272,7 @@ int64_t tailor_harvest_thin(struct tailor_harvest *harvest, const struct tailor_
 
 void tailor_harvest_shrink(struct tailor_harvest *harvest, size_t events)
 {
-	if (harvest->read_capacity > events || harvest->merged_capacity > events)
+	if (harvest->read_capacity > events || harvest->merged_capacity > events || harvest->scheduling_capacity > events)
 		tailor_harvest_free(harvest);
 }
 

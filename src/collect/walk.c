@@ -169,29 +169,46 @@ static int add_gap(struct walk *walk, uint64_t position, uint64_t from_ns)
 	return 0;
 }
 
-/* Takes the event that was read to the end of harvest->read. */
-static int take(struct walk *walk, uint64_t position, size_t held)
+/* Whether it was written at the time that it has: faults are counted together until their thread leaves its CPU, and have the last one's. */
+static int tells_when(uint8_t kind)
 {
-	const struct tailor_source *source = walk->source;
-	struct tailor_harvest *harvest = walk->harvest;
-	struct tailor_window_event *event = &harvest->read[harvest->read_count];
-	int too_old = event->event.time_ns + DISORDER_NS < walk->earlier_ns;
+	return kind != TAILOR_EVENT_PAGE_FAULTS;
+}
+
+/* Comes to an event of that time: what is unreadable behind it is told. Returns 0 or -ENOMEM. */
+static int pass(struct walk *walk, uint64_t position, uint64_t time_ns)
+{
+	int too_old = time_ns + DISORDER_NS < walk->earlier_ns;
 
 	/* A gap after the window's end, or in what is read before it for good measure, is no loss of it. */
 	if (!too_old || walk->old == 0) {
-		if (event->event.time_ns < walk->to_ns && walk->later_ns > walk->window_ns && add_gap(walk, position, event->event.time_ns))
+		if (time_ns < walk->to_ns && walk->later_ns > walk->window_ns && add_gap(walk, position, time_ns))
 			return -ENOMEM;
 		if (walk->gap_count && walk->later_ns <= walk->window_ns && !walk->whole_ns)
 			walk->whole_ns = walk->later_ns;
 		if (walk->gap_count)
 			clear_gap(walk);
 	}
-	if (too_old) {
-		walk->done = ++walk->old == OUTLIERS_MAX;
-		return 0;
+	walk->old = too_old ? walk->old + 1 : 0;
+	walk->done = walk->done || walk->old == OUTLIERS_MAX;
+	if (!too_old)
+		walk->later_ns = time_ns;
+	return 0;
+}
+
+/* Takes the event that was read to the end of harvest->read. */
+static int take(struct walk *walk, uint64_t position, size_t held)
+{
+	const struct tailor_source *source = walk->source;
+	struct tailor_harvest *harvest = walk->harvest;
+	struct tailor_window_event *event = &harvest->read[harvest->read_count];
+
+	if (tells_when(event->event.kind)) {
+		if (pass(walk, position, event->event.time_ns))
+			return -ENOMEM;
+		if (walk->old > 0)
+			return 0;
 	}
-	walk->old = 0;
-	walk->later_ns = event->event.time_ns;
 	if (event->event.time_ns < walk->from_ns) {
 		walk->done = walk->earlier_left-- == 0;
 		return event->event.time_ns < walk->earlier_ns ? 0 : harvest_add_earlier(harvest, &event->event);
@@ -275,11 +292,12 @@ static int end_walk(struct walk *walk, uint64_t first)
 /* From when on there is no gap before the window; `first`: the oldest position known. */
 static uint64_t whole_since(const struct walk *walk, uint64_t first)
 {
-	int to_its_begin = walk->old > 0 || first == 0;
+	int to_its_begin = walk->old > 0 || (first == 0 && !walk->done && !walk->gap_count);
+	uint64_t since_ns = walk->whole_ns ? walk->whole_ns : walk->later_ns;
 
-	if (walk->whole_ns)
-		return walk->whole_ns;
-	return to_its_begin ? walk->earlier_ns : walk->later_ns;
+	if (!walk->whole_ns && to_its_begin)
+		return walk->earlier_ns;
+	return since_ns < UINT64_MAX - DISORDER_NS ? since_ns + DISORDER_NS : UINT64_MAX;
 }
 
 int harvest_walk(struct tailor_harvest *harvest, const struct tailor_source *source, uint64_t window_ns, uint64_t to_ns)

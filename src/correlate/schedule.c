@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "correlate/schedule.h"
 
+#include "correlate/losses.h"
+
 /*
  * A thread that is going to sleep can be woken before it has left its CPU: the waker's event then comes shortly before
  * the SWITCH_OUT (it is written before the waker waits for the switch to end). Anything longer ago was another sleep.
@@ -104,7 +106,7 @@ static const struct tailor_event *find_earlier(const struct tailor_window *windo
 
 /*
  * The window's first event of the thread is that it got a CPU: it was ready for longer than the window reaches back. What is known of
- * before tells since when and why, if nothing is missing in between.
+ * before tells since when and why, if nothing is missing in between: it may have run meanwhile.
  */
 static struct stretch ready_since_earlier(const struct thread_index *index, const struct cursor *cursor, const struct tailor_event *in)
 {
@@ -114,6 +116,8 @@ static struct stretch ready_since_earlier(const struct thread_index *index, cons
 	const struct tailor_event *wakeup = find_earlier(window, in->tid, TAILOR_EVENT_WAKEUP, 0, out ? out->time_ns : whole_ns, in->time_ns);
 	struct stretch stretch;
 
+	if (losses_in(window, "cpu", 0, in->time_ns))
+		return make(cursor, STRETCH_UNKNOWN, 0, 0, EXPECT_ON_CPU);
 	if (out && switched_out_ready(out)) {
 		stretch = make(cursor, STRETCH_PREEMPTED, out->time_ns, 0, EXPECT_ON_CPU);
 		stretch.out = out;

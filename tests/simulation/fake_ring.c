@@ -18,7 +18,7 @@
 /* What is always compared of an operation's memory; all of it now and then. */
 #define GUARDED_BYTES 512
 /* Completions that a worker may take while somebody tells of a stop that it has not seen. */
-#define UNSEEN_MAX 8
+#define UNSEEN_MAX 5
 
 const char *const operation_names[] = {"accept", "connect", "receive", "send", "shutdown", "close", "read", "cancel",
                                                "timeout", "poll"};
@@ -359,6 +359,7 @@ int tailor_ring_wait(struct tailor_ring *ring, uint64_t deadline_ns)
 		deadline_ns = world.now_ns + world_between(1, 5) * US;
 	fiber_sleep(ring->fiber, deadline_ns);
 	ring->ready = ring->count;
+	ring->unseen = 0; /* a look follows */
 	if (world.kernel_faults > 0 && world_below(100000) < world.kernel_faults)
 		return -ENOMEM;
 	return (int)ring->ready;

@@ -115,6 +115,23 @@ static void a_gap_or_nothing_before_the_window_leaves_it_unexplained(void **stat
 	scene_close(&scene);
 }
 
+/* It may have got a CPU before the window, and lost it in what is missing. */
+static void a_loss_in_the_window_leaves_it_unexplained_too(void **state)
+{
+	const struct tailor_event earlier[] = {switched_out(500, LOOP, TAILOR_TASK_RUNNABLE, STRANGER)};
+	struct scene scene;
+
+	(void)state;
+	open_ready(&scene);
+	scene.window.earlier_scheduling = earlier;
+	scene.window.earlier_scheduling_count = 1;
+	loses(&scene, "cpu0", 1300, 1400, 2);
+	explain(&scene);
+	assert_took(&scene, TAILOR_CAUSE_UNEXPLAINED, 1500 - 1010);
+	assert_took(&scene, TAILOR_CAUSE_PREEMPTED, 0);
+	scene_close(&scene);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +140,7 @@ int main(void)
 		cmocka_unit_test(a_thread_out_of_its_quota_before_its_window_is_not_said_to_wait_for_a_cpu),
 		cmocka_unit_test(a_thread_woken_while_it_left_its_cpu_before_its_window_waits_for_a_cpu),
 		cmocka_unit_test(a_gap_or_nothing_before_the_window_leaves_it_unexplained),
+		cmocka_unit_test(a_loss_in_the_window_leaves_it_unexplained_too),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
