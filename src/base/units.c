@@ -35,7 +35,7 @@ static int parse_with_unit(const char *text, const struct unit *units, double ma
 			continue;
 		number *= units->factor;
 		if (number > max)
-			return -EINVAL;
+			return -ERANGE;
 		*ret_value = (uint64_t)llround(number);
 		return 0;
 	}
@@ -80,6 +80,19 @@ int tailor_parse_number(const char *text, uint64_t min, uint64_t max, uint64_t *
 		return -ERANGE;
 	*ret_value = value;
 	return 0;
+}
+
+char *tailor_format_size(char *buffer, size_t size, uint64_t bytes)
+{
+	static const char *const units[] = {"", "KiB", "MiB", "GiB"};
+	size_t unit = 0;
+
+	while (unit < 3 && bytes > 0 && bytes % 1024 == 0) {
+		bytes /= 1024;
+		unit++;
+	}
+	snprintf(buffer, size, "%llu%s", (unsigned long long)bytes, units[unit]);
+	return buffer;
 }
 
 char *tailor_format_duration(char *buffer, size_t size, uint64_t ns)

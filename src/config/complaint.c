@@ -3,15 +3,62 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/printable.h"
 
-/* Texts hold what the file holds. */
+struct complaint_held {
+	unsigned int line;
+	char path[64]; /* of the value; "" where it is about none */
+	char *text;
+};
+
+static void hold(struct validation *validation, const char *path, unsigned int line, char *text)
+{
+	struct complaint_held *held = reallocarray(validation->held, validation->held_count + 1, sizeof(*held));
+	char *copy = strdup(tailor_printable_line(text));
+	size_t at = validation->held_count;
+
+	validation->complaints++;
+	if (held)
+		validation->held = held;
+	if (!held || !copy) {
+		/* Out of its order is better than never. */
+		validation->complain(validation->context, line, text);
+		free(copy);
+		return;
+	}
+	while (at > 0 && held[at - 1].line > line)
+		at--;
+	memmove(held + at + 1, held + at, (validation->held_count++ - at) * sizeof(*held));
+	held[at] = (struct complaint_held){.line = line, .text = copy};
+	snprintf(held[at].path, sizeof(held[at].path), "%s", path);
+}
+
 void complaint_say(struct validation *validation, unsigned int line, char *text)
 {
-	validation->complain(validation->context, line, tailor_printable_line(text));
-	validation->complaints++;
+	hold(validation, "", line, text);
+}
+
+bool complained_about(const struct validation *validation, const char *path)
+{
+	for (size_t i = 0; i < validation->held_count; i++) {
+		if (strcmp(validation->held[i].path, path) == 0)
+			return true;
+	}
+	return false;
+}
+
+void complaints_tell(struct validation *validation)
+{
+	for (size_t i = 0; i < validation->held_count; i++) {
+		validation->complain(validation->context, validation->held[i].line, validation->held[i].text);
+		free(validation->held[i].text);
+	}
+	free(validation->held);
+	validation->held = NULL;
+	validation->held_count = 0;
 }
 
 void complain(struct validation *validation, const char *path, const char *format, ...)
@@ -22,7 +69,7 @@ void complain(struct validation *validation, const char *path, const char *forma
 	va_start(arguments, format);
 	vsnprintf(text, sizeof(text), format, arguments);
 	va_end(arguments);
-	complaint_say(validation, config_lines_of(validation->lines, path), text);
+	hold(validation, path, config_lines_of(validation->lines, path), text);
 }
 
 /* What a value of the wrong kind should have been; NULL when libcyaml's own words must do. */
@@ -70,26 +117,12 @@ static const char *wanted_instead(const struct file_problem *problem, const char
 /* Turns libcyaml's words into ours: the thing, then the remedy. */
 void complain_about_problem(struct validation *validation, const struct file_problem *problem)
 {
-	static const char unexpected[] = "Unexpected key: ";
 	static const char missing[] = "Missing required mapping field: ";
 	const char *wanted, *value;
-	unsigned int line = problem->line;
 	char text[512];
 
-	if (strncmp(problem->text, unexpected, sizeof(unexpected) - 1) == 0) {
-		const char *key = problem->text + sizeof(unexpected) - 1;
-		unsigned int own = config_lines_of_key(validation->lines, key, line);
-
-		if (own)
-			line = own;
-		snprintf(text, sizeof(text), "unknown key \"%s\"; the README lists the keys", key);
-	} else if (strncmp(problem->text, missing, sizeof(missing) - 1) == 0) {
-		const char *key = problem->text + sizeof(missing) - 1;
-
-		/* libcyaml gives the place of the mapping's last key, also for the top. */
-		if (strcmp(key, "listen") == 0 || strcmp(key, "servers") == 0)
-			line = 1;
-		snprintf(text, sizeof(text), "the key \"%s\" is missing and has no default", key);
+	if (strncmp(problem->text, missing, sizeof(missing) - 1) == 0) {
+		snprintf(text, sizeof(text), "the key \"%s.%s\" is missing and has no default", problem->field, problem->text + sizeof(missing) - 1);
 	} else if ((wanted = wanted_instead(problem, &value)) != NULL && problem->field[0]) {
 		/* Some come in libcyaml's quotes. */
 		int length = value ? (int)strcspn(value + (*value == '\''), "'") : 0;
@@ -103,5 +136,5 @@ void complain_about_problem(struct validation *validation, const struct file_pro
 	} else {
 		snprintf(text, sizeof(text), "%s", problem->text);
 	}
-	complaint_say(validation, line ? line : 1, text);
+	hold(validation, problem->field, problem->line ? problem->line : 1, text);
 }

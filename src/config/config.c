@@ -21,6 +21,7 @@
 #include "config/file.h"
 #include "config/lines.h"
 #include "config/read.h"
+#include "config/shape.h"
 #include "config/value.h"
 #include "http1/http1.h"
 
@@ -179,9 +180,9 @@ static void take_servers(struct validation *validation, const struct file_config
 			complain(validation, path, "%s: %s is the proxy itself, which listens on %s; name the server's own port", path,
 			         file->servers[i].address, file->listen);
 		for (unsigned int j = 0; j < i; j++) {
-			if (strcmp(file->servers[j].name, file->servers[i].name) == 0)
+			if (server->name[0] && strcmp(file->servers[j].name, file->servers[i].name) == 0)
 				complain(validation, path, "servers: there are two named \"%s\"; give each its own name", server->name);
-			if (server->address.length == config->server[j].address.length &&
+			if (server->address.length && server->address.length == config->server[j].address.length &&
 			    memcmp(&server->address.storage, &config->server[j].address.storage, server->address.length) == 0)
 				complain(validation, path, "servers: \"%s\" and \"%s\" have the same address %s; a backup must be another server",
 				         file->servers[j].name, file->servers[i].name, file->servers[i].address);
@@ -274,6 +275,7 @@ static void take_timeouts(struct validation *validation, const struct file_timeo
 static void take_limits(struct validation *validation, const struct file_limits *limits, struct tailor_config *config)
 {
 	uint64_t head_bytes = config->head_bytes_max, replay_bytes = config->replay_bytes;
+	char total[32], buffer[32];
 
 	take_number(validation, "limits.connections", limits->connections, 1, 1000000, &config->connections_max);
 	take_number(validation, "limits.per_address", limits->per_address, 0, 1 << 20, &config->per_address_max);
@@ -286,11 +288,12 @@ static void take_limits(struct validation *validation, const struct file_limits 
 	take_size(validation, "limits.replay_total", limits->replay_total, 0, UINT64_C(64) << 30, &config->replay_bytes_total);
 	config->head_bytes_max = head_bytes;
 	config->replay_bytes = replay_bytes;
-	if (config->queue_max > 0 && config->in_flight_max == 0)
+	if (config->queue_max > 0 && config->in_flight_max == 0 && !complained_about(validation, "limits.in_flight"))
 		complain(validation, "limits.queue", "limits.queue: nothing waits as long as limits.in_flight is 0; set that, or leave out the queue");
-	if (config->replay_bytes_total < config->replay_bytes)
-		complain(validation, "limits.replay_total", "limits.replay_total: %llu bytes are less than one request's replay_buffer of %zu; raise it",
-		         (unsigned long long)config->replay_bytes_total, config->replay_bytes);
+	if (config->replay_bytes_total < config->replay_bytes && !complained_about(validation, "limits.replay_buffer"))
+		complain(validation, "limits.replay_total", "limits.replay_total: %s is less than one request's replay_buffer of %s; raise it",
+		         tailor_format_size(total, sizeof(total), config->replay_bytes_total),
+		         tailor_format_size(buffer, sizeof(buffer), config->replay_bytes));
 }
 
 static void take_forwarded(struct validation *validation, const struct file_forwarded *forwarded, struct tailor_config *config)
@@ -389,15 +392,12 @@ static void set_defaults(struct tailor_config *config)
 	config->events_per_cpu = 65536;
 }
 
-static void validate(struct validation *validation, const char *text, size_t length, struct tailor_config *config)
+static void validate(struct validation *validation, struct config_lines *lines, char *text, size_t length, struct tailor_config *config)
 {
 	struct file_config *file = NULL;
-	struct file_problem problem;
 
-	if (file_config_load(text, length, &file, &problem) != 0) {
-		complain_about_problem(validation, &problem);
+	if (shape_read(validation, lines, text, length, &file) != 0)
 		return;
-	}
 	take_address(validation, "listen", file->listen, false, true, &config->listen);
 	take_user(validation, file->user, config);
 	take_priority(validation, file->priority, config);
@@ -419,7 +419,6 @@ int tailor_config_load(const char *path, struct tailor_config *ret_config, tailo
 	struct validation validation = {.complain = complaint, .context = context};
 	struct config_lines *lines = NULL;
 	cleanup_free char *text = NULL;
-	const char *duplicate;
 	char problem[256];
 	unsigned int line = 0;
 	size_t length = 0;
@@ -442,17 +441,13 @@ int tailor_config_load(const char *path, struct tailor_config *ret_config, tailo
 		return error;
 	}
 	validation.lines = lines;
-	duplicate = config_lines_duplicate(lines, &line);
-	if (config_lines_empty(lines))
+	if (config_lines_empty(lines)) {
 		complaint(context, 1, "has no settings; the least is `listen: ADDRESS` and `servers: [{name: NAME, address: ADDRESS}]`");
-	else if (duplicate) {
-		snprintf(problem, sizeof(problem), "key \"%.100s\" stands twice; remove one", duplicate);
-		complaint_say(&validation, line, problem);
-	} else {
-		validate(&validation, text, length, ret_config);
 		config_lines_close(lines);
-		return validation.complaints ? -EINVAL : 0;
+		return -EINVAL;
 	}
+	validate(&validation, lines, text, length, ret_config);
+	complaints_tell(&validation);
 	config_lines_close(lines);
-	return -EINVAL;
+	return validation.complaints ? -EINVAL : 0;
 }

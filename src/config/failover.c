@@ -107,9 +107,10 @@ static void take_prediction(struct validation *validation, const struct file_fai
 		config->predict = *failover->predict;
 	if (failover->collect)
 		config->collect = (enum tailor_config_collect)*failover->collect;
-	if (config->predict && config->servers < 2)
+	/* None: they could not be read. */
+	if (config->predict && config->servers == 1)
 		complain(validation, "failover.predict", "failover.predict: there is no other server that requests could go to; name a second one, or leave it out");
-	if (config->collect != TAILOR_CONFIG_COLLECT_OFF && !config->predict)
+	if (config->collect != TAILOR_CONFIG_COLLECT_OFF && !config->predict && !complained_about(validation, "failover.predict"))
 		complain(validation, "failover.collect", "failover.collect: collections are brought about only with `predict: on`; add that, or leave it out");
 }
 

@@ -172,8 +172,8 @@ static const cyaml_schema_field_t trace_fields[] = {
 };
 
 static const cyaml_schema_field_t config_fields[] = {
-	REQUIRED_TEXT(listen, struct file_config),
-	CYAML_FIELD_SEQUENCE("servers", CYAML_FLAG_POINTER, struct file_config, servers, &server_value, 1,
+	TEXT(listen, struct file_config),
+	CYAML_FIELD_SEQUENCE("servers", OPTIONAL, struct file_config, servers, &server_value, 1,
                              TAILOR_CONFIG_SERVERS_MAX),
 	CYAML_FIELD_ENUM_PTR("mode", OPTIONAL | CYAML_FLAG_STRICT, struct file_config, mode, modes, CYAML_ARRAY_LEN(modes)),
 	TEXT(user, struct file_config),
@@ -233,12 +233,16 @@ static cyaml_config_t loader(struct file_problem *problem)
 	                        .log_ctx = problem,
 	                        .mem_fn = cyaml_mem,
 	                        .log_level = CYAML_LOG_WARNING,
-	                        .flags = CYAML_CFG_NO_ALIAS};
+	                        .flags = CYAML_CFG_NO_ALIAS | CYAML_CFG_IGNORE_UNKNOWN_KEYS};
 }
 
 /* Where libcyaml's log says only where something is wrong. */
 static void give_reason(cyaml_err_t error, struct file_problem *problem)
 {
+	/* What is missing it places at the last key of the mapping, and mappings with keys that must be there are all at the top. */
+	if (strncmp(problem->text, "Missing", 7) == 0)
+		problem->field[strcspn(problem->field, ".")] = '\0';
+	problem->alias = error == CYAML_ERR_ALIAS;
 	if (problem->text[0] && strcmp(problem->text, "Backtrace:") != 0)
 		return;
 	if (error == CYAML_ERR_INTERNAL_ERROR)
@@ -247,6 +251,11 @@ static void give_reason(cyaml_err_t error, struct file_problem *problem)
 	         error == CYAML_ERR_ALIAS            ? "is an alias; write the value itself"
 	         : error == CYAML_ERR_INTERNAL_ERROR ? "a key is not a plain word"
 	                                             : cyaml_strerror(error));
+}
+
+const cyaml_schema_field_t *file_config_fields(void)
+{
+	return config_fields;
 }
 
 int file_config_load(const char *text, unsigned long length, struct file_config **ret_file, struct file_problem *ret_problem)

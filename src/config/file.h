@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The config file as libcyaml loads it: structure and types are checked, values with units are still
- * text. Absent optional strings are NULL.
+ * text. Absent optional strings are NULL; so are `listen` and `servers` without the file being refused.
  */
 #ifndef TAILOR_CONFIG_FILE_H
 #define TAILOR_CONFIG_FILE_H
 
+#include <cyaml/cyaml.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 /* More than there can be routes: several methods may be one. */
@@ -122,12 +124,16 @@ struct file_config {
 
 /* What libcyaml says about the first thing wrong. */
 struct file_problem {
-	char text[200];    /* its own words, "Unexpected key: foo" */
+	char text[200];    /* its own words, "Invalid ENUM value: foo" */
 	char field[64];    /* the path of the field it was in, like slow.threshold; "" at the top */
-	unsigned int line; /* roughly where: of the key before an unknown one */
+	unsigned int line; /* roughly where */
+	bool alias;        /* refused also where nobody knows the key */
 };
 
-/* Loads text. Returns 0 and *ret_file (file_config_free() it), -EINVAL with *ret_problem, or -ENOMEM. */
+/* The keys at the top of a file, each with what it may hold. */
+const cyaml_schema_field_t *file_config_fields(void);
+
+/* Loads text; unknown keys are passed over. Returns 0 and *ret_file (file_config_free() it), -EINVAL with *ret_problem, or -ENOMEM. */
 int file_config_load(const char *text, unsigned long length, struct file_config **ret_file, struct file_problem *ret_problem);
 void file_config_free(struct file_config *file);
 

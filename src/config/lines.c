@@ -154,13 +154,13 @@ int config_lines_empty(const struct config_lines *lines)
 	return !root || root->type != YAML_MAPPING_NODE;
 }
 
-static yaml_node_t *mapping_value(yaml_document_t *document, const yaml_node_t *mapping, const char *key, size_t length)
+static const yaml_node_pair_t *mapping_pair(yaml_document_t *document, const yaml_node_t *mapping, const char *key, size_t length)
 {
 	if (mapping->type != YAML_MAPPING_NODE)
 		return NULL;
 	for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < mapping->data.mapping.pairs.top; pair++) {
 		if (scalar_is(yaml_document_get_node(document, pair->key), key, length))
-			return yaml_document_get_node(document, pair->value);
+			return pair;
 	}
 	return NULL;
 }
@@ -173,12 +173,13 @@ static yaml_node_t *sequence_item(yaml_document_t *document, const yaml_node_t *
 	return yaml_document_get_node(document, sequence->data.sequence.items.start[index]);
 }
 
-/* The node at a path, or NULL; its line, or that of its nearest existing parent. */
-static const yaml_node_t *node_of(const struct config_lines *lines, const char *path, unsigned int *ret_line)
+/* The node at a path, or NULL; its line, or that of its nearest existing parent; the last key on the way there, NULL if there is none. */
+static const yaml_node_t *node_of(const struct config_lines *lines, const char *path, unsigned int *ret_line, const yaml_node_t **ret_key)
 {
 	yaml_document_t *document = document_of(lines);
 	const yaml_node_t *node = yaml_document_get_root_node(document);
 
+	*ret_key = NULL;
 	while (node) {
 		size_t length = strcspn(path, ".[");
 
@@ -191,7 +192,12 @@ static const yaml_node_t *node_of(const struct config_lines *lines, const char *
 			node = sequence_item(document, node, strtoul(path + 1, &end, 10));
 			path = end + 1;
 		} else {
-			node = mapping_value(document, node, path, length);
+			const yaml_node_pair_t *pair = mapping_pair(document, node, path, length);
+
+			if (!pair)
+				return NULL;
+			*ret_key = yaml_document_get_node(document, pair->key);
+			node = yaml_document_get_node(document, pair->value);
 			path += length;
 		}
 		if (*path == '.')
@@ -202,82 +208,114 @@ static const yaml_node_t *node_of(const struct config_lines *lines, const char *
 
 unsigned int config_lines_of(const struct config_lines *lines, const char *path)
 {
+	const yaml_node_t *key;
 	unsigned int line = 1;
 
-	node_of(lines, path, &line);
+	node_of(lines, path, &line, &key);
 	return line;
 }
 
 int config_lines_has(const struct config_lines *lines, const char *path)
 {
+	const yaml_node_t *key;
 	unsigned int line;
 
-	return node_of(lines, path, &line) != NULL;
+	return node_of(lines, path, &line, &key) != NULL;
 }
 
 const char *config_lines_text(const struct config_lines *lines, const char *path)
 {
+	const yaml_node_t *key;
 	unsigned int line;
-	const yaml_node_t *node = node_of(lines, path, &line);
+	const yaml_node_t *node = node_of(lines, path, &line, &key);
 
 	return node && node->type == YAML_SCALAR_NODE ? (const char *)node->data.scalar.value : NULL;
 }
 
-unsigned int config_lines_of_key(const struct config_lines *lines, const char *key, unsigned int from_line)
+int config_lines_key(const struct config_lines *lines, const char *path, size_t index, const char **ret_key, unsigned int *ret_line)
 {
-	yaml_document_t *document = document_of(lines);
+	const yaml_node_t *key;
+	const yaml_node_t *mapping = node_of(lines, path, ret_line, &key);
 
-	for (int i = 1;; i++) {
-		const yaml_node_t *node = yaml_document_get_node(document, i);
-
-		if (!node)
-			return 0;
-		if (node->type != YAML_MAPPING_NODE || node->end_mark.line + 1 < from_line)
-			continue;
-		for (yaml_node_pair_t *pair = node->data.mapping.pairs.start; pair < node->data.mapping.pairs.top; pair++) {
-			const yaml_node_t *name = yaml_document_get_node(document, pair->key);
-
-			if (scalar_is(name, key, strlen(key)) && line_of(name) >= from_line)
-				return line_of(name);
-		}
-	}
+	if (!mapping || mapping->type != YAML_MAPPING_NODE ||
+	    index >= (size_t)(mapping->data.mapping.pairs.top - mapping->data.mapping.pairs.start))
+		return 0;
+	key = yaml_document_get_node(document_of(lines), mapping->data.mapping.pairs.start[index].key);
+	*ret_line = line_of(key);
+	*ret_key = key->type == YAML_SCALAR_NODE ? (const char *)key->data.scalar.value : NULL;
+	return 1;
 }
 
-/* The name of a key that stands twice in this mapping, with the line of the second. */
-static const char *mapping_duplicate(yaml_document_t *document, const yaml_node_t *mapping, unsigned int *ret_line)
+/* Where the character with this index stands: libyaml counts characters, without a byte order mark. */
+static size_t offset_of(const char *text, size_t length, size_t index)
+{
+	size_t at = length >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+
+	for (; at < length && index > 0; index--) {
+		do
+			at++;
+		while (at < length && ((unsigned char)text[at] & 0xc0) == 0x80);
+	}
+	return at;
+}
+
+static int mask(const yaml_node_t *key, char *text, size_t length)
+{
+	size_t at = offset_of(text, length, key->start_mark.index) + (key->data.scalar.style != YAML_PLAIN_SCALAR_STYLE);
+
+	/* An anchor before it, escapes in it, another encoding. */
+	if (key->data.scalar.length == 0 || at > length || length - at < key->data.scalar.length ||
+	    memcmp(text + at, key->data.scalar.value, key->data.scalar.length) != 0)
+		return -EINVAL;
+	text[at] = '_';
+	return 0;
+}
+
+int config_lines_mask(const struct config_lines *lines, const char *path, char *text, size_t length)
+{
+	const yaml_node_t *key;
+	unsigned int line;
+
+	node_of(lines, path, &line, &key);
+	return key ? mask(key, text, length) : -ENOENT;
+}
+
+/* The second of a key that stands twice in this mapping, or NULL. */
+static yaml_node_pair_t *mapping_duplicate(yaml_document_t *document, const yaml_node_t *mapping)
 {
 	const yaml_node_pair_t *start = mapping->data.mapping.pairs.start;
 
-	for (const yaml_node_pair_t *pair = start; pair < mapping->data.mapping.pairs.top; pair++) {
+	for (yaml_node_pair_t *pair = mapping->data.mapping.pairs.start; pair < mapping->data.mapping.pairs.top; pair++) {
 		const yaml_node_t *name = yaml_document_get_node(document, pair->key);
 
 		if (!name || name->type != YAML_SCALAR_NODE)
 			continue;
 		for (const yaml_node_pair_t *earlier = start; earlier < pair; earlier++) {
 			if (scalar_is(yaml_document_get_node(document, earlier->key),
-			              (const char *)name->data.scalar.value, name->data.scalar.length)) {
-				*ret_line = line_of(name);
-				return (const char *)name->data.scalar.value;
-			}
+			              (const char *)name->data.scalar.value, name->data.scalar.length))
+				return pair;
 		}
 	}
 	return NULL;
 }
 
-const char *config_lines_duplicate(const struct config_lines *lines, unsigned int *ret_line)
+int config_lines_drop_duplicate(struct config_lines *lines, char *text, size_t length, const char **ret_key, unsigned int *ret_line)
 {
-	yaml_document_t *document = document_of(lines);
+	yaml_document_t *document = &lines->document;
+	yaml_node_t *node;
 
-	for (int i = 1;; i++) {
-		const yaml_node_t *node = yaml_document_get_node(document, i);
-		const char *name;
+	for (int i = 1; (node = yaml_document_get_node(document, i)) != NULL; i++) {
+		yaml_node_pair_t *pair = node->type == YAML_MAPPING_NODE ? mapping_duplicate(document, node) : NULL;
+		const yaml_node_t *key;
 
-		if (!node)
-			return NULL;
-		if (node->type != YAML_MAPPING_NODE)
+		if (!pair)
 			continue;
-		name = mapping_duplicate(document, node, ret_line);
-		if (name)
-			return name;
+		key = yaml_document_get_node(document, pair->key);
+		*ret_key = (const char *)key->data.scalar.value;
+		*ret_line = line_of(key);
+		memmove(pair, pair + 1, (size_t)(node->data.mapping.pairs.top - pair - 1) * sizeof(*pair));
+		node->data.mapping.pairs.top--;
+		return mask(key, text, length) == 0 ? 1 : -EINVAL;
 	}
+	return 0;
 }

@@ -27,11 +27,21 @@ unsigned int config_lines_of(const struct config_lines *lines, const char *path)
 /* The single value at such a path as it is written (as long as lines live), or NULL. */
 const char *config_lines_text(const struct config_lines *lines, const char *path);
 
-/* Line of the first key with this name in a mapping that ends at or after `from_line`; 0 if there is none. */
-unsigned int config_lines_of_key(const struct config_lines *lines, const char *key, unsigned int from_line);
+/* 1 with the key that has this index in the mapping at a path ("" is the top), as long as lines live, NULL if it is no plain word, and its line; 0 behind the last. */
+int config_lines_key(const struct config_lines *lines, const char *path, size_t index, const char **ret_key, unsigned int *ret_line);
 
-/* A key that stands twice in one mapping: returns its name (as long as lines live) and *ret_line of the second, or NULL. */
-const char *config_lines_duplicate(const struct config_lines *lines, unsigned int *ret_line);
+/*
+ * Makes the key of what stands at a path, or else of its nearest parent that has one, a key that nobody knows, in the text that the
+ * lines were read from: so that the rest can be loaded. No other byte changes its place. Returns 0, -ENOENT (nothing stands there), or -EINVAL (the key is not
+ * written there as it is read, or not any more).
+ */
+int config_lines_mask(const struct config_lines *lines, const char *path, char *text, size_t length);
+
+/*
+ * Takes out a key that stands twice in one mapping, the second one, and masks it in the text as config_lines_mask() does. Returns 1 with
+ * *ret_key (as long as lines live) and *ret_line, 0 if there is none, or -EINVAL with both where it cannot be masked.
+ */
+int config_lines_drop_duplicate(struct config_lines *lines, char *text, size_t length, const char **ret_key, unsigned int *ret_line);
 
 /* Whether there is something at a path: libcyaml does not tell an empty list from none. */
 int config_lines_has(const struct config_lines *lines, const char *path);

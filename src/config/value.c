@@ -8,15 +8,19 @@
 
 #include "base/units.h"
 
+#define SIZE_TEXT_BYTES 32
+
 void take_duration(struct validation *validation, const char *path, const char *text, const struct duration_bounds *bounds, uint64_t *value)
 {
-	uint64_t ns;
+	uint64_t ns = UINT64_MAX;
+	int error;
 
 	if (!text)
 		return;
+	error = tailor_parse_duration(text, &ns);
 	if (bounds->zero && strcmp(text, "0") == 0)
 		*value = 0;
-	else if (tailor_parse_duration(text, &ns) != 0)
+	else if (error && error != -ERANGE)
 		complain(validation, path, "%s: \"%s\" is not a duration; write a number with a unit, like 250us, 5ms or 2s", path, text);
 	else if (ns < bounds->min_ns && !(bounds->zero && ns == 0))
 		complain(validation, path, "%s: \"%s\" is too short; at least %s%s", path, text, bounds->min, bounds->zero ? ", or 0 for none" : "");
@@ -28,15 +32,18 @@ void take_duration(struct validation *validation, const char *path, const char *
 
 void take_size(struct validation *validation, const char *path, const char *text, uint64_t min, uint64_t max, uint64_t *value)
 {
-	uint64_t bytes;
+	uint64_t bytes = UINT64_MAX;
+	char least[SIZE_TEXT_BYTES], most[SIZE_TEXT_BYTES];
+	int error;
 
 	if (!text)
 		return;
-	if (tailor_parse_size(text, &bytes) != 0)
+	error = tailor_parse_size(text, &bytes);
+	if (error && error != -ERANGE)
 		complain(validation, path, "%s: \"%s\" is not a size; write a number with a unit, like 64KiB or 256MiB", path, text);
 	else if (bytes < min || bytes > max)
-		complain(validation, path, "%s: \"%s\" is out of range; from %llu to %llu bytes", path, text,
-		         (unsigned long long)min, (unsigned long long)max);
+		complain(validation, path, "%s: \"%s\" is out of range; from %s to %s", path, text,
+		         tailor_format_size(least, sizeof(least), min), tailor_format_size(most, sizeof(most), max));
 	else
 		*value = bytes;
 }
@@ -105,8 +112,11 @@ void take_path(struct validation *validation, const char *path, const char *text
 void take_address(struct validation *validation, const char *path, const char *text, bool allow_unix, bool allow_port_0,
                          struct tailor_address *value)
 {
-	int error = tailor_address_parse(text, value);
+	int error;
 
+	if (!text)
+		return;
+	error = tailor_address_parse(text, value);
 	if (error == -ENAMETOOLONG)
 		complain(validation, path, "%s: the socket path is longer than the %zu bytes the system allows; choose a shorter one",
 		         path, sizeof(((struct sockaddr_un *)0)->sun_path) - 1);

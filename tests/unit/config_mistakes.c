@@ -22,8 +22,9 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{SERVERS, 1, "\"listen\" is missing"},
 		{"listen: 127.0.0.1:8080\n", 1, "\"servers\" is missing"},
 		{GOOD "slwo: {threshold: 5ms}\n", 5, "unknown key \"slwo\""},
-		{GOOD "slow:\n  threshold: 5ms\n  basline: 3\n", 7, "unknown key \"basline\""},
-		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a}\n", 3, "\"address\" is missing"},
+		{GOOD "\"\": 1\n", 5, "unknown key \"\""},
+		{GOOD "slow:\n  threshold: 5ms\n  basline: 3\n", 7, "unknown key \"slow.basline\""},
+		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a}\n", 3, "\"servers.address\" is missing"},
 		{GOOD "slow:\n  threshold: 5\n", 6, "\"5\" is not a duration"},
 		{GOOD "slow:\n  threshold: 5MB\n", 6, "\"5MB\" is not a duration"},
 		{GOOD "timelines:\n  path: x\n  max_size: 5ms\n", 7, "\"5ms\" is not a size"},
@@ -62,7 +63,7 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{GOOD "failover: {budget: {fraction: 101%}}\n", 5, "failover.budget.fraction: \"101%\" is too much"},
 		{GOOD "failover: {budget: {floor: -1}}\n", 5, "failover.budget.floor: \"-1\" is not a whole number"},
 		{GOOD "failover: {budget: 10%}\n", 5, "failover.budget: is not a section"},
-		{GOOD "failover: {budget: {flor: 1}}\n", 5, "unknown key \"flor\""},
+		{GOOD "failover: {budget: {flor: 1}}\n", 5, "unknown key \"failover.budget.flor\""},
 		{GOOD "failover: {switch_after: 2h}\n", 5, "failover.switch_after: \"2h\" is too long"},
 		{GOOD "failover: {predict: yes}\n", 5, "failover.predict: \"yes\" is not one of: off, on"},
 		{GOOD "failover:\n  predict: on\n  collect: all\n", 7, "failover.collect: \"all\" is not one of: off, young, full"},
@@ -104,9 +105,14 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{GOOD "timeouts: {stop: 25h}\n", 5, "timeouts.stop: \"25h\" is too long; at most 24h"},
 		{GOOD "slow: {threshold: 2h}\n", 5, "slow.threshold: \"2h\" is too long; at most 1h"},
 		{GOOD "priority: {busy_poll: 1s}\n", 5, "priority.busy_poll: \"1s\" is too long; at most 100ms"},
-		{GOOD "limits:\n  body_size: 1024GiB\n", 6, "limits.body_size: \"1024GiB\" is out of range"},
+		{GOOD "limits:\n  body_size: 1024GiB\n", 6, "limits.body_size: \"1024GiB\" is out of range; from 0 to 64GiB"},
 		{GOOD "limits: {replay_total: 1024GiB}\n", 5, "limits.replay_total: \"1024GiB\" is out of range"},
-		{GOOD "timelines: {max_size: 1024GiB}\n", 5, "timelines.max_size: \"1024GiB\" is out of range"},
+		{GOOD "timelines: {max_size: 1024GiB}\n", 5, "timelines.max_size: \"1024GiB\" is out of range; from 1MiB to 256GiB"},
+		{GOOD "limits: {body_size: 2000000GiB}\n", 5, "limits.body_size: \"2000000GiB\" is out of range; from 0 to 64GiB"},
+		{GOOD "timeouts: {idle: 2000h}\n", 5, "timeouts.idle: \"2000h\" is too long; at most 24h"},
+		{GOOD "limits: {head_size: 100}\n", 5, "limits.head_size: \"100\" is out of range; from 1KiB to 64KiB"},
+		{GOOD "agent: {group: root}\n", 5, "\"agent.socket\" is missing"},
+		{"listen: 127.0.0.1:8080\nservers:\n  - {name: a, address: 127.0.0.1:1, adress: x}\n", 3, "unknown key \"servers[0].adress\""},
 		{GOOD "upgrade:\n  - websocket\n  - x/2\n  - WebSocket\n", 8, "upgrade: \"WebSocket\" stands twice"},
 		{GOOD "timeouts: {request: soon}\n", 5, "timeouts.request: \"soon\" is not a duration"},
 		{GOOD "limits: {per_address: 1048577}\n", 5, "limits.per_address: 1048577 is out of range"},
@@ -114,7 +120,7 @@ static void each_mistake_is_named_with_its_line(void **state)
 		{GOOD "limits:\n  queue: 5\n", 6, "limits.queue: nothing waits as long as limits.in_flight is 0"},
 		{GOOD "limits: {body_size: 5ms}\n", 5, "limits.body_size: \"5ms\" is not a size"},
 		{GOOD "limits: {replay_buffer: 17MiB}\n", 5, "limits.replay_buffer: \"17MiB\" is out of range"},
-		{GOOD "limits: {replay_total: 63KiB}\n", 5, "less than one request's replay_buffer of 65536; raise it"},
+		{GOOD "limits: {replay_total: 63KiB}\n", 5, "less than one request's replay_buffer of 64KiB; raise it"},
 		{GOOD "forwarded: {via: \"a b\"}\n", 5, "forwarded.via: \"a b\" is no name"},
 		{GOOD "forwarded: {via: \"\"}\n", 5, "forwarded.via: \"\" is no name"},
 		{GOOD "forwarded: {forwarded: maybe}\n", 5, "forwarded.forwarded: \"maybe\" is not true or false"},
@@ -158,14 +164,86 @@ static void a_server_at_the_proxys_port_of_another_address_is_no_loop(void **sta
 	}
 }
 
-static void several_mistakes_are_all_named(void **state)
+/* All complaints, one after the other. */
+struct all {
+	unsigned int count;
+	struct {
+		unsigned int line;
+		char text[256];
+	} complaint[16];
+};
+
+static void keep_all(void *context, unsigned int line, const char *text)
 {
-	struct complaints complaints;
-	struct tailor_config config;
+	struct all *all = context;
+
+	assert_true(all->count < sizeof(all->complaint) / sizeof(all->complaint[0]));
+	all->complaint[all->count].line = line;
+	snprintf(all->complaint[all->count++].text, sizeof(all->complaint[0].text), "%s", text);
+}
+
+static void mistakes_of_every_kind_are_all_named_in_the_order_of_lines(void **state)
+{
+	static const struct {
+		const char *text;
+		struct {
+			unsigned int line;
+			const char *says;
+		} complaint[8];
+	} cases[] = {
+		{GOOD "timeouts: {idle: 3}\nslow: {threshold: soon}\nworkers: 99\n",
+	         {{5, "timeouts.idle: \"3\" is not a duration"}, {6, "slow.threshold: \"soon\""}, {7, "workers: 99 is out of range"}}},
+		{GOOD "slwo: {threshold: 5ms}\nlimits: {queue: 5}\nworkers: 99\ntimeouts:\n  foo: 1s\n",
+	         {{5, "unknown key \"slwo\""}, {6, "limits.queue: nothing waits"}, {7, "workers: 99"}, {9, "unknown key \"timeouts.foo\""}}},
+		{GOOD "failover: {when: sometimes, predict: yes}\nmode: both\nupgrade: websocket\nworkers: [1]\n",
+	         {{5, "failover.when"}, {5, "failover.predict"}, {6, "mode: \"both\""}, {7, "upgrade: is not a list"}, {8, "workers: is not a single value"}}},
+		{GOOD "workers: 99\nworkers: 2\nlisten: 127.0.0.1:1\nmode: both\n",
+	         {{5, "workers: 99"}, {6, "key \"workers\" stands twice"}, {7, "key \"listen\" stands twice"}, {8, "mode"}}},
+		{"workers: 99\nfailover: {predict: on}\n",
+	         {{1, "\"listen\" is missing"}, {1, "\"servers\" is missing"}, {1, "workers: 99"}}},
+		{"servers:\n  - {name: a}\nlisten: nowhere\nworkers: 99\n",
+	         {{2, "\"servers.address\" is missing"}, {3, "listen: \"nowhere\" is not an address"}, {4, "workers: 99"}}},
+		{"# \xc3\xbc\r\n" GOOD "\"mode\": both\r\nworkers: 99\n", {{6, "mode: \"both\""}, {7, "workers: 99"}}},
+		{GOOD "agent: {socket: [a], group: no-such-group}\nworkers: 99\n", {{5, "agent.socket: is not a single value"}, {6, "workers: 99"}}},
+	};
 
 	(void)state;
-	assert_int_equal(load(GOOD "workers: 99\nslow: {threshold: soon}\ntimeouts: {idle: 3}\n", &config, &complaints), -EINVAL);
-	assert_int_equal(complaints.count, 3);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct tailor_config config;
+		struct all all = {0};
+		unsigned int wanted = 0;
+
+		assert_int_equal(load_with(cases[i].text, &config, keep_all, &all), -EINVAL);
+		for (; wanted < 8 && cases[i].complaint[wanted].says; wanted++) {
+			if (all.complaint[wanted].line != cases[i].complaint[wanted].line ||
+			    !strstr(all.complaint[wanted].text, cases[i].complaint[wanted].says))
+				fail_msg("%s\ngave line %u: %s", cases[i].text, all.complaint[wanted].line, all.complaint[wanted].text);
+		}
+		if (all.count != wanted)
+			fail_msg("%s\ngave %u complaints, also: %s", cases[i].text, all.count, all.complaint[wanted].text);
+	}
+}
+
+static void what_was_not_read_is_no_ground_to_judge_another_value(void **state)
+{
+	static const char *const cases[] = {
+		GOOD "limits: {in_flight: x, queue: 5}\n",
+		GOOD "limits: {in_flight: [1], queue: 5}\n",
+		GOOD "limits: {replay_buffer: 1XB, replay_total: 1KiB}\n",
+		GOOD "failover: {predict: yes, collect: full}\n",
+		"listen: 127.0.0.1:8080\nservers: 3\nfailover: {predict: on}\n",
+		GOOD "agent: {socket: [1], group: root}\n",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct complaints complaints;
+		struct tailor_config config;
+
+		assert_int_equal(load(cases[i], &config, &complaints), -EINVAL);
+		if (complaints.count != 1)
+			fail_msg("%s\ngave %u complaints", cases[i], complaints.count);
+	}
 }
 
 static void a_complaint_is_one_line_whatever_the_file_holds(void **state)
@@ -273,7 +351,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_mistake_is_named_with_its_line),
 		cmocka_unit_test(a_server_at_the_proxys_port_of_another_address_is_no_loop),
-		cmocka_unit_test(several_mistakes_are_all_named),
+		cmocka_unit_test(mistakes_of_every_kind_are_all_named_in_the_order_of_lines),
+		cmocka_unit_test(what_was_not_read_is_no_ground_to_judge_another_value),
 		cmocka_unit_test(a_complaint_is_one_line_whatever_the_file_holds),
 		cmocka_unit_test(a_file_that_no_person_wrote_is_refused_at_once),
 		cmocka_unit_test(nesting_and_size_within_the_bounds_are_read),

@@ -35,7 +35,7 @@ static void keep_first(void *context, unsigned int line, const char *text)
 	assert_null(strchr(text, '\n'));
 }
 
-static int load(const char *text, struct tailor_config *ret_config, struct complaints *ret_complaints)
+static int load_with(const char *text, struct tailor_config *ret_config, tailor_config_complaint *complaint, void *context)
 {
 	char path[] = "/tmp/tailor-config-XXXXXX";
 	int fd = mkstemp(path);
@@ -44,10 +44,15 @@ static int load(const char *text, struct tailor_config *ret_config, struct compl
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
 	close(fd);
-	memset(ret_complaints, 0, sizeof(*ret_complaints));
-	error = tailor_config_load(path, ret_config, keep_first, ret_complaints);
+	error = tailor_config_load(path, ret_config, complaint, context);
 	unlink(path);
 	return error;
+}
+
+static int load(const char *text, struct tailor_config *ret_config, struct complaints *ret_complaints)
+{
+	memset(ret_complaints, 0, sizeof(*ret_complaints));
+	return load_with(text, ret_config, keep_first, ret_complaints);
 }
 
 #endif /* TAILOR_TESTS_CONFIG_TEXT_H */

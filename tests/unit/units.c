@@ -16,7 +16,7 @@ static void durations_need_a_unit_and_nothing_else(void **state)
 		const char *text;
 		uint64_t ns;
 	} good[] = {{"5ms", 5000000}, {"1.5s", 1500000000}, {"250us", 250000}, {"100ns", 100}, {"2m", 120000000000}, {"0ms", 0}};
-	static const char *const bad[] = {"", "5", "ms", "-5ms", " 5ms", "5 ms", "5ms ", "1e3ms", "0x5ms", "1.2.3s", "infs", "5.ms", ".5ms", "9999h", "5MS"};
+	static const char *const bad[] = {"", "5", "ms", "-5ms", " 5ms", "5 ms", "5ms ", "1e3ms", "0x5ms", "1.2.3s", "infs", "5.ms", ".5ms", "5MS"};
 	uint64_t ns;
 
 	(void)state;
@@ -26,6 +26,7 @@ static void durations_need_a_unit_and_nothing_else(void **state)
 	}
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
 		assert_int_equal(tailor_parse_duration(bad[i], &ns), -EINVAL);
+	assert_int_equal(tailor_parse_duration("9999h", &ns), -ERANGE);
 }
 
 static void sizes_know_binary_and_decimal_units(void **state)
@@ -41,6 +42,20 @@ static void sizes_know_binary_and_decimal_units(void **state)
 	assert_int_equal(bytes, 512);
 	assert_int_equal(tailor_parse_size("64kib", &bytes), -EINVAL);
 	assert_int_equal(tailor_parse_size("1XB", &bytes), -EINVAL);
+	assert_int_equal(tailor_parse_size("9999999GiB", &bytes), -ERANGE);
+}
+
+static void sizes_print_as_they_are_written(void **state)
+{
+	static const struct {
+		uint64_t bytes;
+		const char *text;
+	} cases[] = {{0, "0"}, {1000, "1000"}, {1024, "1KiB"}, {1536, "1536"}, {65536, "64KiB"}, {256u << 20, "256MiB"}, {UINT64_C(1) << 42, "4096GiB"}};
+	char buffer[32];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_string_equal(tailor_format_size(buffer, sizeof(buffer), cases[i].bytes), cases[i].text);
 }
 
 static void moments_are_read_to_the_nanosecond_with_their_offset(void **state)
@@ -124,6 +139,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(durations_need_a_unit_and_nothing_else),
 		cmocka_unit_test(sizes_know_binary_and_decimal_units),
+		cmocka_unit_test(sizes_print_as_they_are_written),
 		cmocka_unit_test(moments_are_read_to_the_nanosecond_with_their_offset),
 		cmocka_unit_test(durations_print_three_digits_in_a_fitting_unit),
 		cmocka_unit_test(addresses_survive_a_round_trip),
