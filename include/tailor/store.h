@@ -29,6 +29,12 @@ struct tailor_store_reader;
 int tailor_store_writer_open(const char *path, uint64_t max_bytes, struct tailor_store_writer **ret_writer);
 
 /*
+ * What stands in the way of tailor_store_writer_open() at that path, without making or locking anything: 0, -EINVAL as there, -ENOENT or
+ * -ENOTDIR (no directory to make it in), or another negative errno. Any thread.
+ */
+int tailor_store_writer_probe(const char *path);
+
+/*
  * For a process that goes on where another one ends: the lock of an open store, to be handed to that process (SCM_RIGHTS), and
  * opening the store with it. The lock is then held by both, until both have closed; who of them appends is for them to
  * agree on, and the one that takes over may not before the other has appended for the last time. Takes the descriptor over,

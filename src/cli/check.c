@@ -2,6 +2,7 @@
 #include <argp.h>
 #include <stdio.h>
 
+#include "cli/check_places.h"
 #include "cli/commands.h"
 #include "cli/config_file.h"
 
@@ -19,7 +20,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	struct check_arguments *arguments = state->input;
 
 	switch (key) {
-	case 'c': arguments->config = value; return 0;
+	case 'c': arguments->config = cli_config_option(state, arguments->config, value); return 0;
 	case ARGP_KEY_ARG: argp_error(state, "unexpected \"%s\"; name the file with -c", value); return EINVAL;
 	case ARGP_KEY_END:
 		if (!arguments->config)
@@ -29,11 +30,21 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	}
 }
 
+/* Settings that are allowed and do nothing. */
+static void warn_of_vain_settings(const char *path, const struct tailor_config *config)
+{
+	/* Only the agents say how full the heaps are. */
+	if (config->predict && !config->has_agent)
+		fprintf(stderr, "%s: warning: failover.predict: nothing is predicted without the servers' agents; add agent.socket, or leave it out\n", path);
+}
+
 int tailor_command_check(int argc, char **argv)
 {
 	static const struct argp argp = {
 		options, parse_option, "-c FILE",
 		"Says what is wrong with a configuration, a line for each problem, and starts nothing.\v"
+		"A warning says what would keep the proxy from starting on this host as it is now, like a directory that is missing, or that a setting is in "
+		"vain; it leaves the exit code as it is.\n"
 		"Exit code 0: the file is good. 2: it is not.\n", NULL, NULL, NULL,
 	};
 	struct check_arguments arguments = {0};
@@ -43,6 +54,8 @@ int tailor_command_check(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	if (cli_config_load(arguments.config, &config) != 0)
 		return TAILOR_EXIT_USAGE;
+	warn_of_vain_settings(arguments.config, &config);
+	check_places(arguments.config, &config);
 	printf("%s: good (%zu %s, clients come to %s)\n", arguments.config, config.servers,
 	       config.servers == 1                      ? "server, no backup"
 	       : config.mode == TAILOR_CONFIG_BALANCED ? "servers, balanced"

@@ -12,6 +12,7 @@
 
 #include "base/cleanup.h"
 #include "cli/commands.h"
+#include "cli/config_file.h"
 #include "cli/doctor.h"
 #include "collect/kernel.h"
 #include "ring/ring.h"
@@ -147,7 +148,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	struct doctor_arguments *arguments = state->input;
 
 	switch (key) {
-	case 'c': arguments->config = value; return 0;
+	case 'c': arguments->config = cli_config_option(state, arguments->config, value); return 0;
 	case 'j': arguments->json = 1; return 0;
 	case ARGP_KEY_ARG: argp_error(state, "unexpected \"%s\"", value); return EINVAL;
 	default: return ARGP_ERR_UNKNOWN;

@@ -30,7 +30,7 @@ static error_t parse_option(int key, char *value, struct argp_state *state)
 	struct proxy_arguments *arguments = state->input;
 
 	switch (key) {
-	case 'c': arguments->config = value; return 0;
+	case 'c': arguments->config = cli_config_option(state, arguments->config, value); return 0;
 	case 't': arguments->predecessor = value ? value : ""; return 0;
 	case ARGP_KEY_ARG: argp_error(state, "unexpected \"%s\"; name the configuration with -c", value); return EINVAL;
 	case ARGP_KEY_END:

@@ -9,6 +9,7 @@
 #include <tailor/store.h>
 
 #include "base/cleanup.h"
+#include "base/directory.h"
 #include "store/segment.h"
 
 #define STORE_BYTES_MIN (UINT64_C(1) << 20)
@@ -94,29 +95,49 @@ static int check_lock(const struct tailor_store_writer *writer)
 	return here.st_dev == there.st_dev && here.st_ino == there.st_ino ? 0 : -ESTALE;
 }
 
-static int open_store(struct tailor_store_writer *writer, const char *path)
+/* Opens a directory that is a store, or may become one. */
+static int open_directory(const char *path, int *ret_directory)
 {
 	cleanup_free uint64_t *numbers = NULL;
 	size_t foreign;
 	int locked, count;
 
-	if (mkdir(path, 0700) != 0 && errno != EEXIST)
-		return -errno;
-	writer->directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (writer->directory < 0)
+	*ret_directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (*ret_directory < 0)
 		return errno == ENOTDIR ? -EINVAL : -errno;
-	/* Before the lock file is made: it would make a store of somebody's directory. */
-	count = segment_list(writer->directory, &numbers, &foreign, &locked);
+	count = segment_list(*ret_directory, &numbers, &foreign, &locked);
 	if (count < 0)
 		return count;
-	if (count == 0 && foreign > 0 && !locked)
-		return -EINVAL;
+	return count == 0 && foreign > 0 && !locked ? -EINVAL : 0;
+}
+
+int tailor_store_writer_probe(const char *path)
+{
+	cleanup_close int directory = -1;
+	int error = tailor_directory_probe(path);
+
+	if (error)
+		return error;
+	error = open_directory(path, &directory);
+	return error == -ENOENT ? 0 : error;
+}
+
+static int open_store(struct tailor_store_writer *writer, const char *path)
+{
+	int error;
+
+	if (mkdir(path, 0700) != 0 && errno != EEXIST)
+		return -errno;
+	/* Before the lock file is made: it would make a store of somebody's directory. */
+	error = open_directory(path, &writer->directory);
+	if (error)
+		return error;
 	if (writer->lock >= 0) {
 		writer->unseen = true;
 		return check_lock(writer);
 	}
-	count = take_lock(writer);
-	return count ? count : look_around(writer);
+	error = take_lock(writer);
+	return error ? error : look_around(writer);
 }
 
 static int open_writer(const char *path, uint64_t max_bytes, int lock, struct tailor_store_writer **ret_writer)

@@ -70,7 +70,8 @@ class Check(unittest.TestCase):
         readme = (Path(os.environ["TAILOR_SOURCE"]) / "README.md").read_text()
         sample = re.search(r"Write `tailor.yaml`.*?\n\n((?: {7}[^\n]*\n)+)", readme, re.S)[1]
         self.assertIn("failover:", sample)
-        result, _ = self.check(textwrap.dedent(sample))
+        with tempfile.TemporaryDirectory() as run:
+            result, _ = self.check(textwrap.dedent(sample).replace("/run/tailor/", run + "/"))
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_each_problem_is_a_line_with_file_and_line_number(self):
@@ -80,6 +81,67 @@ class Check(unittest.TestCase):
         self.assertEqual(len(lines), 2)
         self.assertTrue(lines[0].startswith(f"{name}:3: workers"), lines[0])
         self.assertTrue(lines[1].startswith(f"{name}:4: slow.threshold"), lines[1])
+
+    SERVERS = "listen: 127.0.0.1:0\nservers: [{name: a, address: '127.0.0.1:1'}, {name: b, address: '127.0.0.1:2'}]\n"
+
+    def test_two_configurations_are_wrong_usage(self):
+        for command in ("check", "proxy", "doctor"):
+            result = tailor(command, "-c", "/nonexistent/a.yaml", "-c", "/nonexistent/b.yaml")
+            self.assertEqual(result.returncode, 2, command)
+            self.assertIn(f"tailor {command}: -c is given twice: /nonexistent/a.yaml and /nonexistent/b.yaml", result.stderr)
+
+    def check_warnings(self, text, *warnings):
+        result, name = self.check(self.SERVERS + text)
+        self.assertEqual(result.returncode, 0, text)
+        self.assertIn("good", result.stdout)
+        lines = result.stderr.splitlines()
+        self.assertEqual(len(lines), len(warnings), result.stderr)
+        for line, warning in zip(lines, warnings):
+            self.assertTrue(line.startswith(f"{name}: warning: {warning}"), line)
+
+    def places(self, directory):
+        return (f"timelines: {{path: {directory}/timelines}}\naccess_log: {{path: {directory}/log}}\n"
+                f"admin: {{listen: 'unix:{directory}/admin'}}\nagent: {{socket: {directory}/agent}}\n")
+
+    def test_a_directory_that_is_missing_is_a_warning_for_each_place_in_it(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.check_warnings(self.places(directory))
+            self.assertEqual(os.listdir(directory), [])
+            file = directory + "/file"
+            Path(file).touch()
+            for missing in (directory + "/missing", file):
+                self.check_warnings(self.places(missing), *(
+                    f"the proxy would not start: {key}: there is no directory to make {missing}/{name} in; make it first"
+                    for key, name in (("timelines.path", "timelines"), ("access_log.path", "log"), ("admin.listen", "admin"), ("agent.socket", "agent"))))
+
+    def test_what_is_in_the_way_of_a_place_is_a_warning(self):
+        with tempfile.TemporaryDirectory() as directory:
+            Path(directory, "timelines").mkdir()
+            self.check_warnings(self.places(directory))
+            for name in ("timelines/foreign", "admin", "agent"):
+                Path(directory, name).touch()
+            Path(directory, "log").mkdir()
+            self.check_warnings(self.places(directory), *(f"the proxy would not start: {text}" for text in (
+                f"timelines.path: {directory}/timelines is not a timeline store",
+                f"access_log.path: {directory}/log is a directory",
+                f"admin.listen: {directory}/admin is a file that is no socket",
+                f"agent.socket: {directory}/agent is a file that is no socket")))
+
+    def test_the_proxy_itself_does_not_start_where_it_warns(self):
+        with tempfile.TemporaryDirectory() as directory:
+            for line in self.places(directory + "/missing").splitlines():
+                file = Path(directory, "tailor.yaml")
+                timelines = "" if line.startswith("timelines") else f"timelines: {{path: {directory}/timelines}}\n"
+                file.write_text(self.SERVERS + timelines + line + "\ntrace: {kernel: off}\n")
+                self.assertEqual(tailor("check", "-c", file).stderr.count("the proxy would not start"), 1, line)
+                result = tailor("proxy", "-c", file)
+                self.assertEqual(result.returncode, 1, line)
+                self.assertIn("No such file or directory", result.stderr)
+
+    def test_a_prediction_without_agents_is_a_warning(self):
+        with tempfile.TemporaryDirectory() as directory:
+            self.check_warnings("failover: {predict: on}\n", "failover.predict: nothing is predicted without the servers' agents")
+            self.check_warnings(f"failover: {{predict: on}}\nagent: {{socket: {directory}/agent}}\n")
 
     def test_hostile_bytes_are_refused_not_a_crash(self):
         for text in ("\0\0\0", "[" * 5000, "a: &x [*x, *x]\n", "{" * 2000, "\u2028: 1", "listen: !!binary aGk=\n", "- - - - -\n", "%YAML 9.9\n---\n"):
