@@ -228,7 +228,7 @@ static void end(struct worker *worker, struct client *client, enum tailor_reques
 	if (exchange->moved)
 		count(&worker->counters.failed_over);
 	count(&worker->counters.requests);
-	record(worker, TAILOR_EVENT_REQUEST_END, exchange, exchange->status, exchange->reply_bytes, how,
+	record(worker, TAILOR_EVENT_REQUEST_END, exchange, TAILOR_ENDED(exchange->status, exchange->refusal), exchange->reply_bytes, how,
 	       exchange->winner < 0 ? TAILOR_ATTEMPT_NONE : record_attempt_number(exchange, (unsigned int)exchange->winner));
 	exchange->id = 0;
 }

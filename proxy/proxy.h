@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <tailor/channel.h>
+#include <tailor/event.h>
 #include <tailor/jvm_page.h>
 #include <tailor/late.h>
 #include <tailor/stop.h>
@@ -235,32 +236,11 @@ struct tailor_proxy_server_status {
 #define TAILOR_REACTION_BUCKETS 20
 extern const uint64_t tailor_reaction_bucket_ns[TAILOR_REACTION_BUCKETS];
 
-/* Why the proxy answered a request itself. */
-enum tailor_refusal {
-	TAILOR_REFUSED_MALFORMED,   /* 400, 411, 417, 501, 505: not a request that can be passed on */
-	TAILOR_REFUSED_HEAD,        /* 414, 431: its head is beyond the limits */
-	TAILOR_REFUSED_BODY,        /* 413: body_bytes_max */
-	TAILOR_REFUSED_CLIENT_LATE, /* 408: its head or body did not come in time */
-	TAILOR_REFUSED_DEADLINE,    /* 504, 408 where the client was still sending: request_timeout_ns */
-	TAILOR_REFUSED_CONNECTIONS, /* 503: one connection too many */
-	TAILOR_REFUSED_PER_ADDRESS, /* 429: one too many from that address */
-	TAILOR_REFUSED_QUEUE_FULL,  /* 503: no place at a server, and none in the queue */
-	TAILOR_REFUSED_QUEUE_LATE,  /* 503: no place at a server came free in queue_timeout_ns */
-	TAILOR_REFUSED_NO_SERVER,   /* 503: no server takes connections */
-	TAILOR_REFUSED_SERVER_FAILED, /* 502: the server broke off, or answered what is not HTTP/1.1 */
-	TAILOR_REFUSED_SERVER_LATE, /* 504: the server did not answer in time */
-	TAILOR_REFUSED_MAX_FORWARDS, /* 200 to OPTIONS, 501 to TRACE: it may not be forwarded once more */
-	TAILOR_REFUSALS,            /* how many there are */
-};
-
-/* The reason as a word for metrics and JSON ("client-late"). Never NULL. */
-const char *tailor_refusal_name(enum tailor_refusal refusal);
-
 /* A snapshot of the counters; sums over workers. Counters only grow. */
 struct tailor_proxy_status {
 	uint64_t requests;    /* REQUEST_ENDs written */
 	uint64_t refused;     /* answered by the proxy itself */
-	uint64_t refused_by[TAILOR_REFUSALS]; /* of these */
+	uint64_t refused_by[TAILOR_REFUSALS]; /* of these; none by TAILOR_REFUSED_NONE */
 	uint64_t client_gone;
 	uint64_t cut;
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */

@@ -137,7 +137,7 @@ struct exchange {
 	/* response side */
 	uint16_t status;
 	bool refused;           /* answered by the proxy itself */
-	uint8_t refusal;        /* then enum tailor_refusal */
+	uint8_t refusal;        /* enum tailor_refusal */
 	bool response_complete; /* read from the server, or made here */
 	bool tail_written;      /* the last chunk that REFRAME_TO_CHUNKED adds */
 	bool reply_begun;

@@ -71,7 +71,7 @@ void status_add(struct tailor_proxy_status *status, const struct worker *worker)
 	status->tunnels_open += (uint32_t)load(&counters->tunnels_open);
 	status->tunnel_bytes_to_server += load(&counters->tunnel_bytes_to_server);
 	status->tunnel_bytes_to_client += load(&counters->tunnel_bytes_to_client);
-	for (unsigned int i = 0; i < TAILOR_REFUSALS; i++)
+	for (unsigned int i = 1; i < TAILOR_REFUSALS; i++)
 		status->refused_by[i] += load(&counters->refused_by[i]);
 	for (unsigned int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		status->not_moved[i] += load(&counters->not_moved[i]);

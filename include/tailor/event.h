@@ -147,9 +147,9 @@ enum tailor_event_kind {
 	/* The first byte of the response was handed to the client's socket (send submitted); the time is that at which the bytes that
 	 * made it possible were read, where that was just before. */
 	TAILOR_EVENT_REPLY_BEGIN = 72,
-	/* The client's socket accepted the last byte: the end of what the client observes. extra: HTTP status, arg[0]: bytes
-	 * sent to the client, arg[1]: enum tailor_request_end, arg[2]: TAILOR_ATTEMPT of the one that answered, or
-	 * TAILOR_ATTEMPT_NONE. Always the request's last event. */
+	/* The client's socket accepted the last byte: the end of what the client observes. extra: TAILOR_ENDED(HTTP status, enum
+	 * tailor_refusal), arg[0]: bytes sent to the client, arg[1]: enum tailor_request_end, arg[2]: TAILOR_ATTEMPT of the one that
+	 * answered, or TAILOR_ATTEMPT_NONE. Always the request's last event. */
 	TAILOR_EVENT_REQUEST_END = 73,
 
 	/* Its head was parsed, and the server that it is for has as many requests as it may (limits.in_flight): it waits for
@@ -195,6 +195,11 @@ enum tailor_event_kind {
 #define TAILOR_ATTEMPT_SERVER(attempt) ((uint8_t)((attempt) >> 16))
 #define TAILOR_ATTEMPT_REASON(attempt) ((uint16_t)(attempt))
 #define TAILOR_ATTEMPT_NONE TAILOR_ATTEMPT(UINT8_MAX, 0, 0)
+
+/* In extra of REQUEST_END. */
+#define TAILOR_ENDED(status, refusal) ((uint32_t)(uint16_t)(refusal) << 16 | (uint16_t)(status))
+#define TAILOR_ENDED_STATUS(extra) ((uint16_t)(extra))
+#define TAILOR_ENDED_REFUSAL(extra) ((uint16_t)((extra) >> 16)) /* enum tailor_refusal */
 
 /* In arg[2] of RESPONSE_END: neither event is written then, and both have its time. */
 #define TAILOR_RESPONSE_BEGAN 1   /* RESPONSE_BEGIN */
@@ -296,6 +301,25 @@ enum tailor_request_end {
 	TAILOR_REQUEST_END_REFUSED = 1, /* answered by the proxy itself (4xx, 5xx) */
 	TAILOR_REQUEST_END_CLIENT = 2,  /* the client went away first, or a stop of the proxy did not wait for it any longer */
 	TAILOR_REQUEST_END_CUT = 3,     /* the server died in mid-response; the client's connection was closed */
+};
+
+/* Why the proxy answered a request itself. */
+enum tailor_refusal {
+	TAILOR_REFUSED_NONE = 0,        /* it did not */
+	TAILOR_REFUSED_MALFORMED = 1,   /* 400, 411, 417, 501, 505: not a request that can be passed on */
+	TAILOR_REFUSED_HEAD = 2,        /* 414, 431: its head is beyond the limits */
+	TAILOR_REFUSED_BODY = 3,        /* 413: body_bytes_max */
+	TAILOR_REFUSED_CLIENT_LATE = 4, /* 408: its head or body did not come in time */
+	TAILOR_REFUSED_DEADLINE = 5,    /* 504, 408 where the client was still sending: request_timeout_ns */
+	TAILOR_REFUSED_CONNECTIONS = 6, /* 503: one connection too many */
+	TAILOR_REFUSED_PER_ADDRESS = 7, /* 429: one too many from that address */
+	TAILOR_REFUSED_QUEUE_FULL = 8,  /* 503: no place at a server, and none in the queue */
+	TAILOR_REFUSED_QUEUE_LATE = 9,  /* 503: no place at a server came free in queue_timeout_ns */
+	TAILOR_REFUSED_NO_SERVER = 10,  /* 503: no server takes connections */
+	TAILOR_REFUSED_SERVER_FAILED = 11, /* 502: the server broke off, or answered what is not HTTP/1.1 */
+	TAILOR_REFUSED_SERVER_LATE = 12,   /* 504: the server did not answer in time */
+	TAILOR_REFUSED_MAX_FORWARDS = 13,  /* 200 to OPTIONS, 501 to TRACE: it may not be forwarded once more */
+	TAILOR_REFUSALS = 14,              /* how many there are */
 };
 
 /*

@@ -45,6 +45,7 @@ struct tailor_record {
 	uint32_t client_ip; /* IPv4 in host order, 0 for others */
 	uint16_t client_port;
 	uint8_t minor;      /* of the request's HTTP/1.x; with parsed_ns */
+	uint8_t refusal;    /* enum tailor_refusal: why the proxy answered it itself */
 	uint64_t parsed_ns;
 	uint64_t queued_ns; /* when it began to wait for a place at a server; 0: it did not */
 	uint64_t reply_begin_ns;
@@ -56,6 +57,23 @@ struct tailor_record {
 	struct tailor_attempt attempt[TAILOR_ATTEMPTS_MAX];
 	struct tailor_client_wait client_wait[TAILOR_CLIENT_WAITS_MAX]; /* in order; of more, neighbours are one, and of those that are not, the longest are kept */
 };
+
+/*
+ * The attempt for which the proxy answered 502 or 504 itself: of several, the one that was given up last, and not always the one that
+ * began last. -1: there was none.
+ */
+static inline int tailor_failed_attempt(const struct tailor_record *record)
+{
+	int failed = -1;
+
+	if (!record->refusal || (record->request.status != 502 && record->request.status != 504))
+		return -1;
+	for (int i = 0; i < record->attempts; i++) {
+		if (record->attempt[i].end_ns && (failed < 0 || record->attempt[i].end_ns >= record->attempt[failed].end_ns))
+			failed = i;
+	}
+	return failed;
+}
 
 struct tailor_window_event {
 	struct tailor_event event;

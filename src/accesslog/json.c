@@ -44,7 +44,7 @@ size_t tailor_accesslog_format_json(const struct tailor_record *record, uint64_t
 	const struct tailor_request *request = &record->request;
 	struct phases phases = phases_of(record);
 	json_t *line = json_pack(
-	        "{s:o, s:o, s:o, s:o, s:i, s:I, s:o, s:s, s:i, s:o, s:f, s:{s:f, s:f, s:f, s:f, s:f}}", "time",
+	        "{s:o, s:o, s:o, s:o, s:i, s:I, s:o, s:s, s:i, s:o, s:f, s:{s:f, s:f, s:f, s:f, s:f}, s:s*}", "time",
 	        time_json(wall_ns), "id", json_sprintf("%016llx", (unsigned long long)request->id), "client",
 	        client_json(record->client_ip), "request", text_json(request->target), "status", (int)request->status, "bytes",
 	        (json_int_t)request->response_bytes, "server", text_json(request->server), "end",
@@ -53,7 +53,8 @@ size_t tailor_accesslog_format_json(const struct tailor_record *record, uint64_t
 	                ? json_string(tailor_failover_reason_name((enum tailor_failover_reason)request->failover))
 	                : json_null(),
 	        "ms", ms(phases.total), "phases_ms", "head", ms(phases.head), "connect", ms(phases.connect), "server",
-	        ms(phases.server), "response", ms(phases.response), "client", ms(phases.client));
+	        ms(phases.server), "response", ms(phases.response), "client", ms(phases.client), "refused",
+	        record->refusal ? tailor_refusal_name((enum tailor_refusal)record->refusal) : NULL);
 	size_t length;
 
 	if (!line)

@@ -94,6 +94,9 @@ size_t tailor_accesslog_format_text(const struct tailor_record *record, uint64_t
 	put_ms(&output, "server_ms", phases.server);
 	put_ms(&output, "response_ms", phases.response);
 	put_ms(&output, "client_ms", phases.client);
+	/* At the end: whoever knows the line by its places finds all others where they were. */
+	if (record->refusal)
+		put(&output, " refused=%s", tailor_refusal_name((enum tailor_refusal)record->refusal));
 	put(&output, "\n");
 	return output.full ? 0 : (size_t)(output.at - to);
 }

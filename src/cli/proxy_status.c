@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tailor/event_names.h>
 
 #include "base/clock.h"
 #include "cli/metric.h"
@@ -137,7 +138,7 @@ static char *status_json(struct proxy_run *run)
 	for (int i = 0; i < TAILOR_NOT_MOVED_REASONS; i++)
 		json_object_set_new(not_moved, tailor_not_moved_name((enum tailor_not_moved)i),
 		                    json_integer((json_int_t)snapshot.proxy.not_moved[i]));
-	for (int i = 0; i < TAILOR_REFUSALS; i++)
+	for (int i = 1; i < TAILOR_REFUSALS; i++)
 		json_object_set_new(refused_by, tailor_refusal_name((enum tailor_refusal)i),
 		                    json_integer((json_int_t)snapshot.proxy.refused_by[i]));
 	status = json_pack("{s:s, s:f, s:s, s:b, s:I, s:I, s:o, s:I, s:I, s:i, s:i, s:i, s:I, s:o, s:o, s:{s:I, s:I, s:I, s:I, s:I, s:I, s:I}, s:I, s:o}", "version",
@@ -277,7 +278,7 @@ static char *metrics_text(struct proxy_run *run)
 		fprintf(out, "tailor_not_moved_total{reason=\"%s\"} %llu\n", tailor_not_moved_name((enum tailor_not_moved)i),
 		        (unsigned long long)snapshot.proxy.not_moved[i]);
 	metric(out, "refused_by_total", "counter", "Requests and connections that the proxy answered itself, by reason.");
-	for (int i = 0; i < TAILOR_REFUSALS; i++)
+	for (int i = 1; i < TAILOR_REFUSALS; i++)
 		fprintf(out, "tailor_refused_by_total{reason=\"%s\"} %llu\n", tailor_refusal_name((enum tailor_refusal)i),
 		        (unsigned long long)snapshot.proxy.refused_by[i]);
 	metric(out, "clients", "gauge", "Client connections now.");

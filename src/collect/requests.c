@@ -108,10 +108,11 @@ static void end(struct tailor_record *record, const struct tailor_event *event)
 	unsigned int number = TAILOR_ATTEMPT_NUMBER(event->arg[2]);
 
 	request->end_ns = event->time_ns;
-	request->status = (uint16_t)event->extra;
+	request->status = TAILOR_ENDED_STATUS(event->extra);
 	request->response_bytes = event->arg[0];
 	request->end = (uint8_t)event->arg[1];
 	request->attempts = record->attempts;
+	record->refusal = (uint8_t)TAILOR_ENDED_REFUSAL(event->extra);
 	if (number < record->attempts && record->attempt[number].response_begin_ns) {
 		record->answered = (int8_t)number;
 		request->failover = record->attempt[number].reason;

@@ -8,11 +8,14 @@ uint64_t observer_wall_of(uint64_t ns)
 	return tailor_clock_wall_ns() - (tailor_clock_ns() - ns);
 }
 
+/* A line also names a server that failed. */
 static void log_access(struct tailor_observer *observer, const struct tailor_record *record)
 {
-	int server = observer_answering(observer, record);
+	int server = observer_answering(observer, record), failed = tailor_failed_attempt(record);
 	struct tailor_record named = *record;
 
+	if (server < 0 && failed >= 0 && record->attempt[failed].server < observer->options.servers)
+		server = record->attempt[failed].server;
 	if (server >= 0)
 		snprintf(named.request.server, sizeof(named.request.server), "%s", observer->options.server[server].name);
 	tailor_accesslog_add(observer->options.access_log, &named, observer_wall_of(record->request.begin_ns));

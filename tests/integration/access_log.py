@@ -19,14 +19,15 @@ from whole_proxy import Proxy
 LINE = re.compile(
     r'127\.0\.0\.1 - - \[[^]]+\] "(?P<request>[^"]*)" (?P<status>\d+) (?P<bytes>\d+) id=(?P<id>[0-9a-f]{16}) server=(?P<server>\S+)'
     r' end=(?P<end>\S+) attempts=(?P<attempts>\d) failover=(?P<failover>\S+) ms=(?P<ms>[\d.]+) head_ms=(?P<head>[\d.]+)'
-    r' connect_ms=(?P<connect>[\d.]+) server_ms=(?P<server_ms>[\d.]+) response_ms=(?P<response>[\d.]+) client_ms=(?P<client>[\d.]+)')
+    r' connect_ms=(?P<connect>[\d.]+) server_ms=(?P<server_ms>[\d.]+) response_ms=(?P<response>[\d.]+) client_ms=(?P<client>[\d.]+)'
+    r'(?: refused=(?P<refused>\S+))?$')
 
 
 @contextlib.contextmanager
-def proxy(log_format="text", name="access.log", kind=Server):
+def proxy(log_format="text", name="access.log", kind=Server, more=""):
     with tempfile.TemporaryDirectory() as directory, server(kind=kind) as backend:
         log = Path(directory) / name
-        running = Proxy(directory, [("a", backend.port)], f"access_log: {{path: {log}, format: {log_format}}}\n")
+        running = Proxy(directory, [("a", backend.port)], f"access_log: {{path: {log}, format: {log_format}}}\n{more}")
         try:
             yield running, log
         finally:
@@ -74,8 +75,39 @@ class AccessLog(unittest.TestCase):
                 self.assertIn(b" 400 ", hostile.recv(4096))
             running.stop()
             lines = [LINE.match(line) for line in log.read_text().splitlines()]
-        self.assertEqual([(line["request"], line["status"], line["server"], line["end"]) for line in lines],
-                         [("-", "400", "-", "refused")])
+        self.assertEqual([(line["request"], line["status"], line["server"], line["end"], line["refused"]) for line in lines],
+                         [("-", "400", "-", "refused", "malformed")])
+
+    def refused(self, log_format):
+        """The lines of requests that were refused by the proxy and of one that was not, and how often the metric has each reason."""
+        with proxy(log_format, more="timeouts: {response: 300ms}\n") as (running, log):
+            with socket.create_connection(("127.0.0.1", running.port)) as hostile:
+                hostile.sendall(b"GET / HTTP/1.1\r\nHost : a\r\n\r\n")
+                self.assertIn(b" 400 ", hostile.recv(4096))
+            self.assertEqual([get(running.port, path).status for path in ("/hang-up", "/garbage", "/never", "/bad")], [502, 502, 504, 503])
+            metrics = running.ask("/metrics")
+            running.stop()
+            return log.read_text().splitlines(), dict(re.findall(r'tailor_refused_by_total\{reason="(\S+)"\} ([1-9]\d*)', metrics))
+
+    def test_a_refused_request_tells_why_and_which_server_failed_for_how_long(self):
+        lines, counted = self.refused("text")
+        lines = [LINE.match(line) for line in lines]
+        self.assertEqual([(line["status"], line["server"], line["end"], line["refused"]) for line in lines],
+                         [("400", "-", "refused", "malformed"), ("502", "a", "refused", "server-failed"), ("502", "a", "refused", "server-failed"),
+                          ("504", "a", "refused", "server-late"), ("503", "a", "done", None)])
+        self.assertEqual(counted, {"malformed": "1", "server-failed": "2", "server-late": "1"})
+        self.assertGreaterEqual(float(lines[3]["server_ms"]), 299)
+        for line in lines:
+            phases = sum(float(line[name]) for name in ("head", "connect", "server_ms", "response", "client"))
+            self.assertAlmostEqual(phases, float(line["ms"]), delta=0.01)
+
+    def test_a_refused_request_tells_the_same_as_json(self):
+        lines = [json.loads(line) for line in self.refused("json")[0]]
+        self.assertEqual([(line["status"], line["server"], line["end"], line.get("refused")) for line in lines],
+                         [(400, None, "refused", "malformed"), (502, "a", "refused", "server-failed"), (502, "a", "refused", "server-failed"),
+                          (504, "a", "refused", "server-late"), (503, "a", "done", None)])
+        self.assertNotIn("refused", lines[4])
+        self.assertGreaterEqual(lines[3]["phases_ms"]["server"], 299)
 
     def test_json_lines_are_objects(self):
         with proxy("json") as (running, log):

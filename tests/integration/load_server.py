@@ -19,7 +19,9 @@ async def answer(path, number, writer):
         await asyncio.sleep(0.3)
     elif name == "/never":
         await asyncio.sleep(3600)
-    if name == "/bad":
+    if name == "/hang-up":
+        return False
+    elif name == "/bad":
         writer.write(b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 3\r\n\r\nbad")
     elif name == "/status":
         writer.write(b"HTTP/1.1 %s Some Reason\r\nContent-Length: 2\r\n\r\nok" % argument.encode())

@@ -74,8 +74,8 @@ static void print_status(void)
 		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_not_moved_name((enum tailor_not_moved)i),
 		       status.not_moved[i]);
 	printf("},\"refused_by\":{");
-	for (int i = 0; i < TAILOR_REFUSALS; i++)
-		printf("%s\"%s\":%" PRIu64, i ? "," : "", tailor_refusal_name((enum tailor_refusal)i), status.refused_by[i]);
+	for (int i = 1; i < TAILOR_REFUSALS; i++)
+		printf("%s\"%s\":%" PRIu64, i > 1 ? "," : "", tailor_refusal_name((enum tailor_refusal)i), status.refused_by[i]);
 	printf("},\"switches\":%" PRIu64 ",\"switch_backs\":%" PRIu64 ",\"reaction_ns_total\":%" PRIu64 ",\"reaction\":[", status.switches,
 	       status.switch_backs, status.reaction_ns_total);
 	for (unsigned int i = 0; i <= TAILOR_REACTION_BUCKETS; i++)

@@ -135,7 +135,7 @@ static void request_ended(struct record *record, const struct tailor_event *even
 	if (record->late && record->request)
 		heard.late_port[record->request->wire->port] = true;
 	record->at_stop = world.stopping;
-	record->status = (uint16_t)event->extra;
+	record->status = TAILOR_ENDED_STATUS(event->extra);
 	record->bytes = event->arg[0];
 	record->how = (enum tailor_request_end)event->arg[1];
 	record->winner = (uint32_t)event->arg[2];
@@ -152,6 +152,9 @@ static void request_ended(struct record *record, const struct tailor_event *even
 	world_check((record->how == TAILOR_REQUEST_END_DONE || record->how == TAILOR_REQUEST_END_CUT) <=
 	                    (record->winner != TAILOR_ATTEMPT_NONE),
 	            "a request was answered by nobody");
+	world_check((record->how == TAILOR_REQUEST_END_REFUSED) <= (TAILOR_ENDED_REFUSAL(event->extra) != TAILOR_REFUSED_NONE) &&
+	                    TAILOR_ENDED_REFUSAL(event->extra) < TAILOR_REFUSALS,
+	            "a request is refused for no reason");
 	if (world.now_ns - record->began_ns > judge_figures.held_longest_ns)
 		judge_figures.held_longest_ns = world.now_ns - record->began_ns;
 }

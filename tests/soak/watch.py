@@ -87,9 +87,10 @@ class AccessLog:
             return
         with open(path, encoding="latin-1") as lines:
             for line in lines:
-                end = re.search(r" id=[0-9a-f]{16} server=(\S+) end=(\S+) attempts=\d .* client_ms=[\d.]+$", line)
+                end = re.search(r" id=[0-9a-f]{16} server=(\S+) end=(\S+) attempts=\d .* client_ms=[\d.]+( refused=\S+)?$", line)
                 self.ends[end[2] if end else f"torn: {line!r}"] += 1
-                self.answered += bool(end and end[1] != "-")
+                # Of one that was refused it is the server that failed.
+                self.answered += bool(end and end[1] != "-" and not end[3])
                 if end and end[2] != "done" and len(self.errors) < ERRORS_KEPT:
                     self.errors[target_of(line)] = line.strip()
         path.unlink()

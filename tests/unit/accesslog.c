@@ -78,6 +78,7 @@ static void a_request_without_a_head_or_an_answer_says_so(void **state)
 {
 	struct tailor_record record = {
 	        .request = {.id = 1, .begin_ns = MS(5), .end_ns = MS(7), .status = 408, .end = TAILOR_REQUEST_END_REFUSED},
+	        .refusal = TAILOR_REFUSED_CLIENT_LATE,
 	        .answered = -1};
 	char line[TAILOR_ACCESSLOG_LINE_BYTES];
 
@@ -85,9 +86,70 @@ static void a_request_without_a_head_or_an_answer_says_so(void **state)
 	assert_true(tailor_accesslog_format_text(&record, WALL_NS, line, sizeof(line)) > 0);
 	assert_string_equal(line, "- - - [14/Nov/2023:22:13:20 +0000] \"-\" 408 0 id=0000000000000001 server=- end=refused "
 	                          "attempts=0 failover=none ms=2.000 head_ms=2.000 connect_ms=0.000 server_ms=0.000 "
-	                          "response_ms=0.000 client_ms=0.000\n");
+	                          "response_ms=0.000 client_ms=0.000 refused=client-late\n");
 	assert_true(tailor_accesslog_format_json(&record, WALL_NS, line, sizeof(line)) > 0);
 	assert_non_null(strstr(line, "\"client\":null,\"request\":null,\"status\":408,"));
+	assert_non_null(strstr(line, ",\"refused\":\"client-late\"}"));
+}
+
+/* It was moved, and the second server broke off; it is the first one that let it wait until it was refused. */
+static struct tailor_record failed_request(void)
+{
+	struct tailor_record record = moved_request();
+
+	record.request.status = 504;
+	record.request.failover = TAILOR_FAILOVER_NONE;
+	record.request.end = TAILOR_REQUEST_END_REFUSED;
+	snprintf(record.request.server, sizeof(record.request.server), "a");
+	record.refusal = TAILOR_REFUSED_SERVER_LATE;
+	record.answered = -1;
+	record.attempt[0] = (struct tailor_attempt){.send_ns = MS(1002), .end_ns = MS(1009), .end = TAILOR_ATTEMPT_END_TIMEOUT};
+	record.attempt[1] = (struct tailor_attempt){
+	        .server = 1, .send_ns = MS(1003), .end_ns = MS(1004), .end = TAILOR_ATTEMPT_END_CLOSED};
+	return record;
+}
+
+static void a_request_at_which_a_server_failed_has_the_phases_that_it_reached(void **state)
+{
+	struct tailor_record record = failed_request();
+	char line[TAILOR_ACCESSLOG_LINE_BYTES];
+
+	(void)state;
+	assert_int_equal(tailor_failed_attempt(&record), 0);
+	assert_true(tailor_accesslog_format_text(&record, WALL_NS, line, sizeof(line)) > 0);
+	assert_non_null(strstr(line, " server=a end=refused attempts=2 failover=none ms=10.000 head_ms=1.000 connect_ms=1.000 "
+	                             "server_ms=7.000 response_ms=0.000 client_ms=1.000 refused=server-late\n"));
+	assert_true(tailor_accesslog_format_json(&record, WALL_NS, line, sizeof(line)) > 0);
+	assert_non_null(strstr(line, "\"phases_ms\":{\"head\":1.0,\"connect\":1.0,\"server\":7.0,\"response\":0.0,"
+	                             "\"client\":1.0},\"refused\":\"server-late\"}"));
+	/* It never had a connection. */
+	record.attempt[0].send_ns = 0;
+	assert_true(tailor_accesslog_format_text(&record, WALL_NS, line, sizeof(line)) > 0);
+	assert_non_null(strstr(line, " connect_ms=8.000 server_ms=0.000 response_ms=0.000 client_ms=1.000 "));
+	/* It broke off, or what it said was no HTTP. */
+	record.attempt[0].send_ns = MS(1002);
+	record.attempt[0].response_begin_ns = MS(1006);
+	assert_true(tailor_accesslog_format_text(&record, WALL_NS, line, sizeof(line)) > 0);
+	assert_non_null(strstr(line, " connect_ms=1.000 server_ms=4.000 response_ms=3.000 client_ms=1.000 "));
+}
+
+static void a_request_that_is_refused_for_itself_is_no_failure_of_its_server(void **state)
+{
+	struct tailor_record record = failed_request();
+
+	(void)state;
+	record.request.status = 413;
+	record.refusal = TAILOR_REFUSED_BODY;
+	assert_int_equal(tailor_failed_attempt(&record), -1);
+	/* The server's own. */
+	record.request.status = 502;
+	record.refusal = TAILOR_REFUSED_NONE;
+	assert_int_equal(tailor_failed_attempt(&record), -1);
+	/* It came to no server. */
+	record.request.status = 504;
+	record.refusal = TAILOR_REFUSED_DEADLINE;
+	record.attempts = 0;
+	assert_int_equal(tailor_failed_attempt(&record), -1);
 }
 
 static void a_json_line_is_one_object(void **state)
@@ -222,6 +284,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_text_line_is_common_log_format_with_pairs_behind),
 		cmocka_unit_test(a_request_without_a_head_or_an_answer_says_so),
+		cmocka_unit_test(a_request_at_which_a_server_failed_has_the_phases_that_it_reached),
+		cmocka_unit_test(a_request_that_is_refused_for_itself_is_no_failure_of_its_server),
 		cmocka_unit_test(a_json_line_is_one_object),
 		cmocka_unit_test(a_renamed_log_is_opened_anew),
 		cmocka_unit_test(a_line_that_its_file_cannot_end_is_lost_when_the_log_is_opened_anew),

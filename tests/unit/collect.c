@@ -140,11 +140,15 @@ static void a_refused_request_was_answered_by_no_attempt(void **state)
 	put(&seen.ring, TAILOR_EVENT_ATTEMPT_BEGIN, 42, 1001, first, 4001, 0, 0, NULL);
 	put(&seen.ring, TAILOR_EVENT_RESPONSE_BEGIN, 42, 1002, first, 4001, 0, 0, NULL);
 	put(&seen.ring, TAILOR_EVENT_ATTEMPT_END, 42, 1003, first, 4001, TAILOR_ATTEMPT_END_BAD, 0, NULL);
-	put(&seen.ring, TAILOR_EVENT_REQUEST_END, 42, 1004, 502, 90, TAILOR_REQUEST_END_REFUSED, TAILOR_ATTEMPT_NONE, NULL);
+	put(&seen.ring, TAILOR_EVENT_REQUEST_END, 42, 1004, TAILOR_ENDED(502, TAILOR_REFUSED_SERVER_FAILED), 90, TAILOR_REQUEST_END_REFUSED,
+	    TAILOR_ATTEMPT_NONE, NULL);
 	poll_all(&seen);
 	assert_int_equal(seen.count, 1);
 	assert_int_equal(seen.last.attempts, 1);
 	assert_int_equal(seen.last.answered, -1);
+	assert_int_equal(seen.last.request.status, 502);
+	assert_int_equal(seen.last.refusal, TAILOR_REFUSED_SERVER_FAILED);
+	assert_int_equal(tailor_failed_attempt(&seen.last), 0);
 	tailor_requests_close(seen.requests);
 }
 
