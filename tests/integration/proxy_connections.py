@@ -276,7 +276,7 @@ def events_tell_a_requests_whole_story():
         upstream_port = backend.requests[0].connection.getpeername()[1] if backend.requests[0].connection.fileno() >= 0 else None
         sent = [event.arg[0] for event in own if event.kind in (ATTEMPT_SEND, ATTEMPT_SENT, RESPONSE_BEGIN, RESPONSE_END)]
         assert len(set(sent)) == 1 and sent[0] == upstream_port
-        assert own[-1].extra == 200 and own[-1].arg[0] > 5 and own[-1].arg[1] == DONE
+        assert own[-1].status == 200 and own[-1].arg[0] > 5 and own[-1].arg[1] == DONE
 
 
 def a_request_that_the_worker_may_have_seen_late_says_since_when():

@@ -17,6 +17,7 @@ BEGIN, PARSED, ATTEMPT_BEGIN, ATTEMPT_SEND, ATTEMPT_SENT = 64, 65, 66, 67, 68
 RESPONSE_BEGIN, RESPONSE_END, ATTEMPT_END, REPLY_BEGIN, END = 69, 70, 71, 72, 73
 QUEUED, CLIENT_WAIT, REQUEST_LATE, SERVER_STOPPED = 74, 75, 76, 77
 DONE, REFUSED, CLIENT, CUT = 0, 1, 2, 3
+REFUSED_NONE, REFUSED_DEADLINE = 0, 5
 REASON_GC, REASON_CONNECT, REASON_CLOSED = 1, 2, 3
 LOST, END_CONNECT, END_CLOSED, END_BAD, END_CLIENT, END_TIMEOUT = 1, 2, 3, 4, 5, 6
 
@@ -29,6 +30,7 @@ class Event:
         self.arg = [int(part) for part in parts[6:9]]
         self.text = parts[9]
         self.number, self.server, self.reason = self.extra >> 24, self.extra >> 16 & 255, self.extra & 65535
+        self.status, self.refusal = self.extra & 65535, self.extra >> 16  # of an END
         # On an idle connection an attempt begins with its send.
         self.begins = self.kind == ATTEMPT_BEGIN or (self.kind == ATTEMPT_SEND and self.arg[1] == 1)
 

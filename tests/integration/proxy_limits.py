@@ -6,7 +6,8 @@ import tempfile
 import threading
 import time
 
-from proxy_harness import ATTEMPT_END, CUT, END, END_TIMEOUT, PARSED, QUEUED, REFUSED, Backend, Proxy, check_events, ok, run, until
+from proxy_harness import (ATTEMPT_END, CUT, END, END_TIMEOUT, PARSED, QUEUED, REFUSED, REFUSED_DEADLINE, REFUSED_NONE, Backend, Proxy,
+                           check_events, ok, run, until)
 
 GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -78,8 +79,9 @@ def a_request_has_a_deadline_whatever_it_waits_for():
             assert client.response().status == 408 and 0.6 <= took(begin) < 0.85, took(begin)
         # A connection may live longer than any of its requests.
         events = check_events(proxy.events(), early=True)
-        ends = sorted((own[-1].extra, own[-1].arg[1]) for own in events.values())
-        assert ends == [(200, CUT), (408, REFUSED), (408, REFUSED), (504, REFUSED)], ends
+        ends = sorted((own[-1].status, own[-1].arg[1], own[-1].refusal) for own in events.values())
+        late = [(status, REFUSED, REFUSED_DEADLINE) for status in (408, 408, 504)]
+        assert ends == [(200, CUT, REFUSED_NONE), *late], ends
         given_up = [event.arg[1] for own in events.values() for event in own if event.kind == ATTEMPT_END]
         assert given_up.count(END_TIMEOUT) == 2, given_up
         status = proxy.status()
@@ -126,7 +128,7 @@ def a_connection_outlives_the_deadlines_of_its_requests():
             time.sleep(0.4)
         client.send(GET)
         assert client.response().status == 200
-        assert [event.extra for event in proxy.events() if event.kind == END] == [200] * 4
+        assert [event.status for event in proxy.events() if event.kind == END] == [200] * 4
 
 
 

@@ -64,7 +64,7 @@ def bytes_pass_both_ways_after_101():
         assert proxy.status()["tunnel_bytes"] == [230106, 230109], proxy.status()
         # The request ended with its answer; what came then is none of it.
         own, = check_events(proxy.events()).values()
-        assert own[-1].kind == END and own[-1].extra == 101 and own[-1].arg[1] == DONE, own
+        assert own[-1].kind == END and own[-1].status == 101 and own[-1].arg[1] == DONE, own
         status = proxy.status()
         assert status["requests"] == 1 and status["cut"] == status["client_gone"] == 0, status
 
@@ -209,7 +209,7 @@ def a_request_ends_though_its_client_never_takes_the_101():
             until(lambda: proxy.status()["tunnels"] == 1, "the server has agreed")
             until(lambda: proxy.status()["tunnels"] == 0, "it ends")
         own, = check_events(proxy.events()).values()
-        assert own[-1].extra == 101 and own[-1].arg[1] == CLIENT, own
+        assert own[-1].status == 101 and own[-1].arg[1] == CLIENT, own
         status = proxy.status()
         assert status["requests"] == status["client_gone"] == 1 and status["tunnels_idle"] == 0, status
 
