@@ -213,17 +213,22 @@ static int print_report(const struct load_arguments *arguments, const struct tai
 	return ret;
 }
 
-static void tell_nothing_succeeded(const char *url, const struct tailor_load_result *total)
+static void tell_nothing_succeeded(const struct load_arguments *arguments, const struct tailor_load_result *total)
 {
 	const char *own = tailor_load_own_remedy(total->connect_error);
+	char unconnected[TAILOR_LOAD_ERROR_BYTES];
 
 	fputs("tailor load: no request succeeded", stderr);
-	if (total->connect_error)
+	if (total->failed[TAILOR_LOAD_NO_CONNECTION] > 0) {
+		tailor_load_say_unconnected(unconnected, sizeof(unconnected), &arguments->options, total);
+		fprintf(stderr, "; %s", unconnected);
+	} else if (total->connect_error) {
 		fprintf(stderr, ", last answer: %s", strerror(total->connect_error));
+	}
 	if (own)
 		fprintf(stderr, "; %s\n", own);
 	else
-		fprintf(stderr, "; is the right server there? try: curl -v '%s'\n", url);
+		fprintf(stderr, "; is the right server there? try: curl -v '%s'\n", arguments->url);
 }
 
 /* Says each reason for which the load is a failure. */
@@ -233,7 +238,7 @@ static bool is_failure(const struct load_arguments *arguments, const struct tail
 	bool failure = false;
 
 	if (total->good == 0) {
-		tell_nothing_succeeded(arguments->url, total);
+		tell_nothing_succeeded(arguments, total);
 		failure = true;
 	}
 	for (size_t i = 0; i < arguments->condition_count; i++) {

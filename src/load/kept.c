@@ -14,6 +14,7 @@
 /* What was not sent in time, and how many of these the generator itself had taken up too late. */
 struct lateness {
 	uint64_t asked;
+	uint64_t unconnected; /* never sent, as there was no connection; not of the missed ones */
 	uint64_t missed;
 	uint64_t own;
 };
@@ -33,6 +34,8 @@ static struct lateness measure(const struct tailor_load_result *total)
 		lateness.asked = total->wanted - total->failed[TAILOR_LOAD_INTERRUPTED];
 	if (lateness.asked > in_time)
 		lateness.missed = lateness.asked - in_time;
+	lateness.unconnected = total->failed[TAILOR_LOAD_NO_CONNECTION];
+	lateness.missed -= lateness.unconnected < lateness.missed ? lateness.unconnected : lateness.missed;
 	lateness.own = later_than_allowed(total->late);
 	return lateness;
 }
@@ -84,18 +87,21 @@ const char *tailor_load_own_remedy(int connect_error)
 	}
 }
 
-static void blame_connecting(char *buffer, size_t size, const struct tailor_load_result *total)
+void tailor_load_say_unconnected(char *buffer, size_t size, const struct tailor_load_options *options,
+                                 const struct tailor_load_result *total)
 {
 	const char *cause = total->connect_error ? strerror(total->connect_error) : "it is not known why";
-	const char *own = tailor_load_own_remedy(total->connect_error);
+	char address[TAILOR_ADDRESS_TEXT_BYTES], what[128];
 
-	if (own)
-		snprintf(buffer, size, "this machine could not make a connection for %" PRIu64 " of them: %s: %s",
-		         total->failed[TAILOR_LOAD_NO_CONNECTION], cause, own);
+	tailor_address_format(address, &options->address);
+	if (tailor_load_own_remedy(total->connect_error))
+		snprintf(what, sizeof(what), "this machine could not make a connection (%s)", cause);
+	else if (total->connect_error == ECONNREFUSED)
+		snprintf(what, sizeof(what), "%s refused connections", address);
 	else
-		snprintf(buffer, size,
-		         "the server could not be connected to for %" PRIu64 " of them: %s; is it up, and is its backlog large enough?",
-		         total->failed[TAILOR_LOAD_NO_CONNECTION], cause);
+		snprintf(what, sizeof(what), "%s could not be connected to (%s)", address, cause);
+	snprintf(buffer, size, "%s: %" PRIu64 " of %" PRIu64 " requests failed so", what,
+	         total->failed[TAILOR_LOAD_NO_CONNECTION], total->wanted);
 }
 
 static void blame_server(char *buffer, size_t size, const struct tailor_load_options *options,
@@ -104,9 +110,7 @@ static void blame_server(char *buffer, size_t size, const struct tailor_load_opt
 	double rate = total->elapsed_ns ? (double)total->wanted / ((double)total->elapsed_ns / 1e9) : 0;
 	double needed = ceil(rate * tailor_histogram_mean(total->service) / 1e9 * 1.5);
 
-	if (total->failed[TAILOR_LOAD_NO_CONNECTION] > 0)
-		blame_connecting(buffer, size, total);
-	else if (needed > options->connections)
+	if (needed > options->connections)
 		snprintf(buffer, size,
 		         "the server left no connection free, of %u; raise --connections to %.0f or more, or lower --rate",
 		         options->connections, needed);
@@ -117,29 +121,61 @@ static void blame_server(char *buffer, size_t size, const struct tailor_load_opt
 		         options->connections);
 }
 
-int tailor_load_schedule_kept(const struct tailor_load_options *options, const struct tailor_load_result *total,
-                              char reason[TAILOR_LOAD_ERROR_BYTES])
+/* A hundredth is not too much. */
+static int is_too_much(const struct lateness *lateness, uint64_t missed)
 {
-	struct lateness lateness = measure(total);
+	return (double)missed > 0.01 * (double)lateness->asked;
+}
+
+static void blame_connecting(char *buffer, size_t size, const struct tailor_load_options *options,
+                             const struct tailor_load_result *total)
+{
+	const char *own = tailor_load_own_remedy(total->connect_error);
+	char failed[256];
+
+	tailor_load_say_unconnected(failed, sizeof(failed), options, total);
+	snprintf(buffer, size, "%s; %s", failed, own ? own : "is a server up there, and is its backlog large enough?");
+}
+
+static void blame_late(char *buffer, size_t size, const struct tailor_load_options *options,
+                       const struct tailor_load_result *total, const struct lateness *lateness)
+{
 	char what[160], whose[256], allowed[DURATION_BYTES];
 
-	reason[0] = '\0';
-	/* In a closed loop there is no schedule but the answers. */
-	if (options->arrival == TAILOR_LOAD_CLOSED)
-		lateness.missed = total->dropped;
-	if (total->dropped == 0 && (double)lateness.missed <= 0.01 * (double)lateness.asked)
-		return 1;
 	if (total->dropped > 0)
 		snprintf(what, sizeof(what), "%" PRIu64 " of %" PRIu64 " requests were dropped", total->dropped,
 		         total->wanted);
 	else
 		snprintf(what, sizeof(what), "%.1f%% of the requests were sent more than %s late, or not at all",
-		         100 * (double)lateness.missed / (double)lateness.asked,
+		         100 * (double)lateness->missed / (double)lateness->asked,
 		         tailor_format_duration(allowed, sizeof(allowed), TAILOR_LOAD_LATE_NS));
-	if (lateness.own * 2 >= lateness.missed)
-		blame_generator(whose, sizeof(whose), options, total, &lateness);
+	if (lateness->own * 2 >= lateness->missed)
+		blame_generator(whose, sizeof(whose), options, total, lateness);
 	else
 		blame_server(whose, sizeof(whose), options, total);
-	snprintf(reason, TAILOR_LOAD_ERROR_BYTES, "the schedule was not kept: %s: %s", what, whose);
+	snprintf(buffer, size, "%s: %s", what, whose);
+}
+
+int tailor_load_schedule_kept(const struct tailor_load_options *options, const struct tailor_load_result *total,
+                              char reason[TAILOR_LOAD_ERROR_BYTES])
+{
+	struct lateness lateness = measure(total);
+	char unconnected[384] = "", missed[448] = "";
+
+	reason[0] = '\0';
+	/* In a closed loop there is no schedule but the answers. */
+	if (options->arrival == TAILOR_LOAD_CLOSED) {
+		lateness.unconnected = 0;
+		lateness.missed = total->dropped;
+	}
+	if (total->dropped == 0 && !is_too_much(&lateness, lateness.missed + lateness.unconnected))
+		return 1;
+	/* Who refuses connections is to blame before whoever was late with the rest. */
+	if (lateness.unconnected > 0)
+		blame_connecting(unconnected, sizeof(unconnected), options, total);
+	if (lateness.unconnected == 0 || total->dropped > 0 || is_too_much(&lateness, lateness.missed))
+		blame_late(missed, sizeof(missed), options, total, &lateness);
+	snprintf(reason, TAILOR_LOAD_ERROR_BYTES, "the schedule was not kept: %s%s%s", unconnected,
+	         unconnected[0] && missed[0] ? "; besides, " : "", missed);
 	return 0;
 }

@@ -216,10 +216,14 @@ int tailor_load_run(const struct tailor_load_options *options, struct tailor_loa
 /*
  * Whether the load was the one that was asked for: nothing dropped, and 99% sent within TAILOR_LOAD_LATE_NS of their due
  * time. Returns 1, or 0 with one line in reason that says what was not, whose fault it was (this machine's, the
- * generator's, or the server's, which left no connection free) and the remedy.
+ * generator's, or the server's, which left no connection free) and the remedy. Requests without a connection come first.
  */
 int tailor_load_schedule_kept(const struct tailor_load_options *options, const struct tailor_load_result *total,
                               char reason[TAILOR_LOAD_ERROR_BYTES]);
+
+/* "127.0.0.1:9 refused connections: 400 of 400 requests failed so", or what else became of the connections; cut to size. */
+void tailor_load_say_unconnected(char *buffer, size_t size, const struct tailor_load_options *options,
+                                 const struct tailor_load_result *total);
 
 /* What to do about an errno of connecting that is this machine's own doing; NULL for those that the server caused. */
 const char *tailor_load_own_remedy(int connect_error);

@@ -6,12 +6,13 @@ import os
 import re
 import signal
 import struct
+import subprocess
 import termios
 import threading
 import time
 import unittest
 
-from load_harness import (finish_load, free_port, load, load_json, paths_file, server, start_load, table_lines, usage_error)
+from load_harness import (TAILOR, finish_load, free_port, load, load_json, paths_file, server, start_load, table_lines, usage_error)
 
 
 class Schedule(unittest.TestCase):
@@ -143,7 +144,20 @@ class Failures(unittest.TestCase):
         self.assertEqual((report["requests"], report["failed"], report["good"]), (1000, 1000, 0))
         self.assertLess(report["cpu_share"], 0.3)
         self.assertIsNone(report["response"]["max_ms"])
-        self.assertIn("no request succeeded, last answer: Connection refused", done.stderr)
+
+    def test_who_refuses_connections_is_named_first(self):
+        address = f"127.0.0.1:{free_port()}"
+        for arrival in (["--rate", "200"], ["--closed"]):
+            done = subprocess.run([TAILOR, "load", *arrival, "--duration", "1s", "--warm", "0s", f"http://{address}/"], capture_output=True,
+                                  text=True, timeout=60)
+            self.assertEqual(done.returncode, 1)
+            said = rf"{re.escape(address)} refused connections: (\d+) of \1 requests failed so; "
+            lines = done.stderr.splitlines()
+            self.assertRegex(lines[0], "^tailor load: no request succeeded; " + said)
+            for line in lines[1:]:
+                self.assertRegex(line, "^tailor load: the schedule was not kept: " + said + "is a server up there")
+            self.assertNotIn("generator", done.stderr)
+            self.assertEqual(len(lines), 2 if "--rate" in arrival else 1)
 
     def test_a_server_that_comes_back_is_used_again(self):
         with server() as first:

@@ -188,10 +188,12 @@ static void a_schedule_is_kept_when_all_but_a_hundredth_was_sent_in_time(void **
 static void lateness_is_blamed_on_who_caused_it(void **state)
 {
 	struct tailor_load_options options = usual_options();
-	char reason[TAILOR_LOAD_ERROR_BYTES];
+	const char *path;
+	char host[TAILOR_LOAD_HOST_BYTES], reason[TAILOR_LOAD_ERROR_BYTES];
 	struct tailor_load_result total;
 
 	(void)state;
+	assert_int_equal(tailor_load_parse_url(URL, &options.address, host, &path, reason), 0);
 	fill_lateness(&total, 100, 100);
 	total.cpu_share = 0.95;
 	assert_int_equal(tailor_load_schedule_kept(&options, &total, reason), 0);
@@ -216,7 +218,47 @@ static void lateness_is_blamed_on_who_caused_it(void **state)
 	total.failed[TAILOR_LOAD_NO_CONNECTION] = 100;
 	total.connect_error = ECONNREFUSED;
 	assert_int_equal(tailor_load_schedule_kept(&options, &total, reason), 0);
-	assert_non_null(strstr(reason, "Connection refused"));
+	assert_string_equal(reason, "the schedule was not kept: 127.0.0.1:9 refused connections: 100 of 1000 requests failed so; "
+	                            "is a server up there, and is its backlog large enough?");
+	total.connect_error = EHOSTUNREACH;
+	assert_int_equal(tailor_load_schedule_kept(&options, &total, reason), 0);
+	assert_non_null(strstr(reason, "kept: 127.0.0.1:9 could not be connected to (No route to host): 100 of"));
+	tailor_load_result_free(&total);
+}
+
+static void who_refuses_connections_is_blamed_before_a_late_generator(void **state)
+{
+	struct tailor_load_options options = usual_options();
+	const char *path;
+	char host[TAILOR_LOAD_HOST_BYTES], reason[TAILOR_LOAD_ERROR_BYTES];
+	struct tailor_load_result total;
+
+	(void)state;
+	assert_int_equal(tailor_load_parse_url(URL, &options.address, host, &path, reason), 0);
+	/* None was sent, and half of them were taken up late. */
+	fill_lateness(&total, 0, 500);
+	tailor_histogram_reset(total.sent);
+	total.good = 0;
+	total.failed[TAILOR_LOAD_NO_CONNECTION] = 1000;
+	total.connect_error = ECONNREFUSED;
+	assert_int_equal(tailor_load_schedule_kept(&options, &total, reason), 0);
+	assert_non_null(strstr(reason, "kept: 127.0.0.1:9 refused connections: 1000 of 1000 requests failed so; "));
+	assert_null(strstr(reason, "generator"));
+	tailor_load_result_free(&total);
+	/* Of the others, many were late by the generator's own doing: that is told, too. */
+	fill_lateness(&total, 200, 200);
+	total.wanted += 300;
+	total.failed[TAILOR_LOAD_NO_CONNECTION] = 300;
+	total.connect_error = ECONNREFUSED;
+	assert_int_equal(tailor_load_schedule_kept(&options, &total, reason), 0);
+	assert_non_null(strstr(reason, "kept: 127.0.0.1:9 refused connections: 300 of 1300 requests failed so; "));
+	assert_non_null(strstr(reason, "; besides, 15.4% of the requests were sent more than 10.0 ms late, or not at all: the generator"));
+	tailor_load_result_free(&total);
+	/* A few that were refused are no broken schedule; the counts tell of them. */
+	fill_lateness(&total, 0, 0);
+	total.wanted += 5;
+	total.failed[TAILOR_LOAD_NO_CONNECTION] = 5;
+	assert_int_equal(tailor_load_schedule_kept(&options, &total, reason), 1);
 	tailor_load_result_free(&total);
 }
 
@@ -241,7 +283,7 @@ static void a_connection_that_this_machine_could_not_make_is_not_blamed_on_the_s
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		total.connect_error = cases[i].error;
 		assert_int_equal(tailor_load_schedule_kept(&options, &total, reason), 0);
-		assert_non_null(strstr(reason, "this machine could not make a connection for 100 of them"));
+		assert_non_null(strstr(reason, "kept: this machine could not make a connection ("));
 		assert_non_null(strstr(reason, cases[i].remedy));
 		assert_null(strstr(reason, "server"));
 	}
@@ -331,6 +373,7 @@ int main(void)
 	        cmocka_unit_test(what_is_no_limit_is_refused_with_what_to_write),
 	        cmocka_unit_test(a_schedule_is_kept_when_all_but_a_hundredth_was_sent_in_time),
 	        cmocka_unit_test(lateness_is_blamed_on_who_caused_it),
+	        cmocka_unit_test(who_refuses_connections_is_blamed_before_a_late_generator),
 	        cmocka_unit_test(a_connection_that_this_machine_could_not_make_is_not_blamed_on_the_server),
 	        cmocka_unit_test(json_says_everything_by_name),
 	        cmocka_unit_test(json_has_null_where_there_is_nothing_to_tell),
