@@ -137,16 +137,20 @@ void proxy_settings_of(const struct tailor_config *config, struct tailor_proxy_s
 	}
 }
 
-static void apply(struct proxy_run *run, const struct tailor_config *new)
+/* Returns whether the proxy has worked by all of that already. */
+static bool apply(struct proxy_run *run, const struct tailor_config *new)
 {
 	const struct tailor_slow_rule slow = {new->slow_threshold_ns, new->baseline_one_in};
 	struct tailor_proxy_settings settings;
+	struct tailor_config before;
 
 	proxy_settings_of(new, &settings);
 	tailor_proxy_apply(run->proxy, &settings);
 	tailor_observer_slow(run->observer, &slow);
 	if (run->access_log)
 		tailor_accesslog_reopen(run->access_log);
+	/* Both were cleared before they were read: what pads them is the same. */
+	memcpy(&before, &run->config, sizeof(before));
 	run->config.mode = new->mode;
 	run->config.failover_on = new->failover_on;
 	run->config.replay_when = new->replay_when;
@@ -168,6 +172,7 @@ static void apply(struct proxy_run *run, const struct tailor_config *new)
 	run->config.stop_timeout_ns = new->stop_timeout_ns;
 	run->config.slow_threshold_ns = new->slow_threshold_ns;
 	run->config.baseline_one_in = new->baseline_one_in;
+	return memcmp(&before, &run->config, sizeof(before)) == 0;
 }
 
 int proxy_reload(struct proxy_run *run, char *report_text, size_t report_size)
@@ -181,7 +186,8 @@ int proxy_reload(struct proxy_run *run, char *report_text, size_t report_size)
 	error = tailor_config_load(run->config_path, &new, add_complaint, &report);
 	if (error == 0) {
 		add_restarts(&report, &run->config, &new);
-		apply(run, &new);
+		if (apply(run, &new) && report.length == 0)
+			add(&report, "nothing has changed: the proxy serves by this configuration already\n");
 	}
 	pthread_mutex_unlock(&run->reloading);
 	return error ? -EINVAL : 0;

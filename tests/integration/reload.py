@@ -14,6 +14,8 @@ from pathlib import Path
 from load_harness import TAILOR, server
 from whole_proxy import Proxy
 
+UNCHANGED = "nothing has changed: the proxy serves by this configuration already\n"
+
 
 class Reload(unittest.TestCase):
     def setUp(self):
@@ -88,7 +90,7 @@ class Reload(unittest.TestCase):
         self.assertEqual(self.proxy.answer("/reload", "POST")[0], 409)
         # What is written into one is read, as that of a shell's <( ).
         writer = subprocess.Popen(["sh", "-c", 'sleep 0.3; printf "%s" "$1" > "$0"', self.config, self.text])
-        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, ""))
+        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED))
         self.assertEqual(writer.wait(5), 0)
         self.proxy.process.send_signal(signal.SIGTERM)
         self.assertEqual(self.proxy.process.wait(5), 0)
@@ -102,7 +104,19 @@ class Reload(unittest.TestCase):
         self.assertEqual((status, text), (200, "takes effect once another process has taken over (tailor proxy -c FILE --take-over): workers\n"
                                                "needs a restart to take effect: listen, user\n"))
         self.config.write_text(self.text)
-        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, ""))
+        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED))
+
+    def test_that_nothing_has_changed_is_said(self):
+        self.proxy.process.send_signal(signal.SIGHUP)
+        self.proxy.said(UNCHANGED.strip())
+        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED))
+        self.config.write_text("# only a remark\n" + self.text)
+        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED))
+        for old, new in (("response: 20s", "response: 19s"), ("threshold: 10s", "threshold: 9s"),
+                         ("slow: {", "failover: {replay: [GET]}\nslow: {")):
+            self.change(old, new)
+            self.assertEqual(self.proxy.answer("/reload", "POST"), (200, ""), new)
+            self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED), new)
 
     def test_no_request_notices(self):
         load = subprocess.Popen([TAILOR, "load", "--json", "--allow-late", "--rate", "500", "--duration", "3s", "--warm", "0s",
