@@ -136,7 +136,7 @@ static int start(jvmtiEnv *jvmti, JNIEnv *jni)
 	const char *what;
 	int result;
 
-	result = notify_open(agent.options.slots, &what);
+	result = notify_open(agent.options.slots, agent.options.socket, &what);
 	if (result == 0) {
 		result = native_thread_start(agent.options.socket, &what);
 		if (result < 0)

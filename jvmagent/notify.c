@@ -12,6 +12,7 @@
 #include <unistd.h>
 #include <tailor/channel.h>
 
+#include "native_thread.h"
 #include "notify.h"
 
 /* Linux 6.3: says that the memory is never executed; a sysctl can make it a condition. */
@@ -143,14 +144,16 @@ void notify_forget_proxy(void)
  * Memory that nobody can truncate under the JVM (that would be SIGBUS in a callback) and that is there before the first
  * pause.
  */
-static int create_memory(uint64_t bytes, const char **ret_what)
+static int create_memory(uint64_t bytes, const char *socket, const char **ret_what)
 {
+	char name[sizeof(TAILOR_JVM_MEMORY) + NATIVE_THREAD_PATH_BYTES];
 	void *memory;
 
+	snprintf(name, sizeof(name), "%s%s", TAILOR_JVM_MEMORY, socket);
 	*ret_what = "memfd_create";
-	notify.memory = memfd_create("tailor-jvm", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
+	notify.memory = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL);
 	if (notify.memory < 0 && errno == EINVAL)
-		notify.memory = memfd_create("tailor-jvm", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+		notify.memory = memfd_create(name, MFD_CLOEXEC | MFD_ALLOW_SEALING);
 	if (notify.memory < 0)
 		return -errno;
 	*ret_what = "reserving shared memory";
@@ -168,7 +171,7 @@ static int create_memory(uint64_t bytes, const char **ret_what)
 	return 0;
 }
 
-static int create(uint64_t slots, const char **ret_what)
+static int create(uint64_t slots, const char *socket, const char **ret_what)
 {
 	const uint64_t head_offset = 4096, slots_offset = head_offset + sizeof(struct tailor_channel_head);
 	const uint64_t bytes = (slots_offset + slots * sizeof(struct tailor_event) + 4095) & ~UINT64_C(4095);
@@ -176,7 +179,7 @@ static int create(uint64_t slots, const char **ret_what)
 	int result;
 
 	notify.pid = (uint32_t)getpid();
-	result = create_memory(bytes, ret_what);
+	result = create_memory(bytes, socket, ret_what);
 	if (result < 0)
 		return result;
 	*ret_what = "eventfd";
@@ -203,13 +206,13 @@ static int create(uint64_t slots, const char **ret_what)
 	return 0;
 }
 
-int notify_open(uint64_t slots, const char **ret_what)
+int notify_open(uint64_t slots, const char *socket, const char **ret_what)
 {
 	int result;
 
 	for (int i = 0; i < TAILOR_JVM_WAKERS; i++)
 		notify.waker[i] = -1;
-	result = create(slots, ret_what);
+	result = create(slots, socket, ret_what);
 	if (result < 0)
 		notify_close();
 	return result;

@@ -22,10 +22,11 @@ static inline uint64_t clock_ns(void)
 }
 
 /*
- * Creates memory and eventfds. Once per process, before any other function here. Returns 0, or a negative errno with what failed in *ret_what
- * (static text); nothing is left behind then.
+ * Creates memory and eventfds; the memory's name tells whoever may look at the process (`tailor attach`) which socket it is for. Once per
+ * process, before any other function here. Returns 0, or a negative errno with what failed in *ret_what (static text); nothing is left
+ * behind then.
  */
-int notify_open(uint64_t slots, const char **ret_what);
+int notify_open(uint64_t slots, const char *socket, const char **ret_what);
 
 /* Takes that back, as long as nobody has used it. */
 void notify_close(void);

@@ -26,6 +26,8 @@
 
 #define TAILOR_JVM_MAGIC UINT64_C(0x314d564a4c494154) /* "TAILJVM1" in memory on little endian */
 #define TAILOR_JVM_VERSION 2
+/* The memfd's name; behind it stands the socket's path, as the agent's options have it. */
+#define TAILOR_JVM_MEMORY "tailor-jvm:"
 #define TAILOR_JVM_WAKERS 16
 #define TAILOR_JVM_RECONNECT_MS 100
 #define TAILOR_JVM_HEARTBEAT_MS 5

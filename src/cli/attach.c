@@ -11,17 +11,19 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/printable.h"
 #include "base/units.h"
 #include "cli/attach.h"
 #include "cli/beside.h"
 #include "cli/commands.h"
 
 #define DEFAULT_SOCKET "/run/tailor/agent.sock"
+#define SOCKET_BYTES sizeof(((struct sockaddr_un *)0)->sun_path)
 #define DEFAULT_TIMEOUT_NS (10 * TAILOR_NS_PER_S)
 
 struct attach_arguments {
 	pid_t pid;
-	const char *socket, *agent, *options;
+	const char *socket, *agent, *options; /* NULL: not given */
 	uint64_t timeout_ns;
 };
 
@@ -121,7 +123,7 @@ static int prepare(const struct attach_arguments *arguments, char agent[PATH_MAX
 		}
 	}
 	if (make_absolute("--agent", arguments->agent ? arguments->agent : found, agent) < 0 ||
-	    make_absolute("--socket", arguments->socket, socket) < 0)
+	    make_absolute("--socket", arguments->socket ? arguments->socket : DEFAULT_SOCKET, socket) < 0)
 		return -EINVAL;
 	if (strlen(socket) >= sizeof(((struct sockaddr_un *)0)->sun_path)) {
 		fprintf(stderr, "tailor attach: --socket %s is longer than %zu bytes\n", socket,
@@ -136,21 +138,47 @@ static int prepare(const struct attach_arguments *arguments, char agent[PATH_MAX
 	return 0;
 }
 
+static void socket_of(const char *agent_options, char path[SOCKET_BYTES])
+{
+	const char *socket = agent_options + strlen("socket=");
+
+	snprintf(path, SOCKET_BYTES, "%.*s", (int)strcspn(socket, ","), socket);
+}
+
+/* The JVM has the agent: all that is left is to tell whether it is the one that was asked for. */
+static int tell_present(struct attach_jvm *jvm, const struct attach_arguments *arguments, const char *agent_options)
+{
+	int is_for_another;
+	char path[SOCKET_BYTES];
+
+	socket_of(agent_options, path);
+	is_for_another = arguments->socket && attach_jvm_is_for_another(jvm, path);
+	tailor_printable_line(jvm->socket);
+	if (is_for_another) {
+		fprintf(stderr,
+		        "tailor attach: JVM %d has the agent already, which connects to %s, not to %s, until the JVM ends; nothing was changed: "
+		        "let the proxy's agent.socket be that one, or restart the JVM\n",
+		        (int)jvm->pid, jvm->socket, path);
+		return TAILOR_EXIT_FAILED;
+	}
+	printf("JVM %d has the agent already; nothing was changed: it keeps its socket%s%s and options until it ends\n", (int)jvm->pid,
+	       jvm->socket[0] ? " " : "", jvm->socket);
+	return TAILOR_EXIT_DONE;
+}
+
 static int attach(struct attach_jvm *jvm, const struct attach_arguments *arguments, const char *agent,
                   const char *agent_options)
 {
 	uint64_t deadline_ns = tailor_clock_ns() + arguments->timeout_ns;
-	const char *socket = agent_options + strlen("socket=");
-	int socket_length = (int)strcspn(socket, ",");
 	char error[ATTACH_ERROR_BYTES];
 	struct stat status;
-	char path[108];
+	char path[SOCKET_BYTES];
 
 	if (attach_become_user(jvm, error, sizeof(error)) < 0 ||
 	    attach_check_library(jvm, agent, error, sizeof(error)) < 0 ||
 	    attach_load(jvm, agent, agent_options, deadline_ns, error, sizeof(error)) < 0)
 		return fail(error);
-	snprintf(path, sizeof(path), "%.*s", socket_length, socket);
+	socket_of(agent_options, path);
 	printf("JVM %d has the agent now; it connects to %s%s\n", (int)jvm->pid, path,
 	       stat(path, &status) == 0 ? "" : " as soon as the proxy is there");
 	return TAILOR_EXIT_DONE;
@@ -167,13 +195,13 @@ int tailor_command_attach(int argc, char **argv)
 	        "JVM runs on meanwhile, for some 30 ms. One that has the agent is left as it is.\v"
 	        "JDK 21 and later print a warning to the JVM's stderr unless the JVM was started with "
 	        "-XX:+EnableDynamicAgentLoading.\n"
-	        "Exit code 0: the JVM has the agent, now or already. 1: it does not, and why is said. 2: wrong "
-	        "usage.\n",
+	        "Exit code 0: the JVM has the agent, now or already. 1: it does not, or has one that connects to another "
+	        "socket than --socket, and why is said. 2: wrong usage.\n",
 	        NULL,
 	        NULL,
 	        NULL,
 	};
-	struct attach_arguments arguments = {.socket = DEFAULT_SOCKET, .timeout_ns = DEFAULT_TIMEOUT_NS};
+	struct attach_arguments arguments = {.timeout_ns = DEFAULT_TIMEOUT_NS};
 	char agent[PATH_MAX], agent_options[ATTACH_WORD_MAX], error[ATTACH_ERROR_BYTES];
 	struct attach_jvm jvm;
 	int ret;
@@ -183,12 +211,7 @@ int tailor_command_attach(int argc, char **argv)
 		return TAILOR_EXIT_USAGE;
 	if (attach_jvm_open(arguments.pid, &jvm, error, sizeof(error)) < 0)
 		return fail(error);
-	if (jvm.has_agent) {
-		printf("JVM %d has the agent already; nothing was changed: it keeps its socket and options until it ends\n", (int)jvm.pid);
-		ret = TAILOR_EXIT_DONE;
-	} else {
-		ret = attach(&jvm, &arguments, agent, agent_options);
-	}
+	ret = jvm.has_agent ? tell_present(&jvm, &arguments, agent_options) : attach(&jvm, &arguments, agent, agent_options);
 	attach_jvm_close(&jvm);
 	return ret;
 }

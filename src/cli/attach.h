@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
+#include <sys/un.h>
 
 #define ATTACH_ERROR_BYTES 1024
 /* HotSpot takes no longer words (AttachOperation::arg_length_max). */
@@ -23,6 +24,7 @@ struct attach_jvm {
 	int fd;        /* pidfd: nobody else's process can take its number meanwhile */
 	int root, tmp; /* its / and its /tmp, wherever its mounts have them */
 	int has_agent; /* at work already */
+	char socket[sizeof(((struct sockaddr_un *)0)->sun_path)]; /* that one connects to; "" not known */
 };
 
 /*
@@ -38,6 +40,9 @@ int attach_jvm_catches_quit(pid_t pid);
 
 /* Whether it was told on its command line never to listen. */
 int attach_jvm_refuses_to_listen(pid_t pid);
+
+/* Whether the agent that is at work there is known to connect to another socket than `socket`, an absolute path as the JVM sees it. */
+int attach_jvm_is_for_another(const struct attach_jvm *jvm, const char *socket);
 
 /* Whether SIGSTOP or a debugger keeps it from answering. */
 int attach_jvm_is_stopped(pid_t pid);

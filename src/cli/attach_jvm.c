@@ -14,6 +14,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <tailor/jvm_page.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
@@ -21,6 +22,7 @@
 /* One of the agent's threads (jvmagent/notify.c). */
 #define AGENT_LIBRARY "/libtailor-agent.so"
 #define AGENT_THREAD "tailor-agent\n"
+#define AGENT_MEMORY "/memfd:" TAILOR_JVM_MEMORY
 
 static FILE *open_of(pid_t pid, const char *file)
 {
@@ -83,7 +85,21 @@ static int read_identity(struct attach_jvm *jvm)
 
 struct mapped {
 	int hotspot, other_jvm, agent;
+	char socket[sizeof(((struct attach_jvm *)0)->socket)];
 };
+
+/* The agent's memory is named after its socket. One of before that did not do so tells nothing. */
+static void take_socket(const char *line, struct mapped *mapped)
+{
+	const char *name = strstr(line, AGENT_MEMORY), *end;
+
+	if (!name)
+		return;
+	name += strlen(AGENT_MEMORY);
+	end = strstr(name, " (deleted)\n");
+	if (end)
+		snprintf(mapped->socket, sizeof(mapped->socket), "%.*s", (int)(end - name), name);
+}
 
 static int read_mappings(pid_t pid, struct mapped *ret_mapped)
 {
@@ -97,6 +113,7 @@ static int read_mappings(pid_t pid, struct mapped *ret_mapped)
 		ret_mapped->hotspot |= strstr(line, "/libjvm.so") != NULL;
 		ret_mapped->other_jvm |= strstr(line, "/libj9vm") != NULL;
 		ret_mapped->agent |= strstr(line, AGENT_LIBRARY) != NULL;
+		take_socket(line, ret_mapped);
 	}
 	/* Opened before it ended, it reads as an error or as nothing. */
 	return ferror(maps) ? -EIO : 0;
@@ -216,6 +233,7 @@ static int look(struct attach_jvm *jvm, char *error, size_t error_size)
 	}
 	/* A library whose options were wrong stays mapped, and does nothing. */
 	jvm->has_agent = mapped.agent && has_thread(jvm->pid, AGENT_THREAD);
+	memcpy(jvm->socket, mapped.socket, sizeof(jvm->socket));
 	r = open_directories(jvm);
 	if (r < 0)
 		snprintf(error, error_size,
@@ -252,6 +270,25 @@ int attach_become_user(const struct attach_jvm *jvm, char *error, size_t error_s
 	snprintf(error, error_size, "cannot become the JVM's user %u and group %u, whom alone it lets attach: %s",
 	         (unsigned int)jvm->user, (unsigned int)jvm->group, strerror(errno));
 	return -EPERM;
+}
+
+static int look_in_root(const struct attach_jvm *jvm, const char *path, struct stat *ret_status)
+{
+	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT};
+	cleanup_close int file = (int)syscall(SYS_openat2, jvm->root, path, &how, sizeof(how));
+
+	return file < 0 ? -errno : fstat(file, ret_status);
+}
+
+int attach_jvm_is_for_another(const struct attach_jvm *jvm, const char *socket)
+{
+	struct stat one, other;
+
+	/* From where it looks for a relative path, it alone knows. */
+	if (!jvm->has_agent || jvm->socket[0] != '/' || strcmp(jvm->socket, socket) == 0)
+		return 0;
+	return look_in_root(jvm, jvm->socket, &one) < 0 || look_in_root(jvm, socket, &other) < 0 || one.st_dev != other.st_dev ||
+	       one.st_ino != other.st_ino;
 }
 
 /* HotSpot gives up guarding its stacks when it is given anything else to load. */

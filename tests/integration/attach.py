@@ -106,10 +106,15 @@ class Attach(unittest.TestCase):
                     self.assertEqual((result.returncode, result.stderr), (0, ""))
                     self.assertIn("has the agent now; it connects to %s\n" % path, result.stdout)
                     self.assertEqual(driver.wait_for("attached")[1], str(program.pid))
+                    other = path + ".other"
+                    os.symlink(path, other)
+                    for same in ([], ["--socket", path], ["--socket", other]):
+                        result = attach(program.pid, *same)
+                        self.assertEqual((result.returncode, result.stderr), (0, ""))
+                        self.assertIn("has the agent already; nothing was changed: it keeps its socket %s and" % path, result.stdout)
                     for _ in range(2):
                         result = attach(program.pid, "--socket", "/elsewhere")
-                        self.assertEqual((result.returncode, result.stderr), (0, ""))
-                        self.assertIn("has the agent already; nothing was changed", result.stdout)
+                        self.refused(result, "has the agent already, which connects to %s, not to /elsewhere" % path, "nothing was changed")
                     program.tell("gc")
                     self.assertIn("System.gc()", driver.wait_for("event", timeout=5) and [event.text for event in self.finishes(driver)][0])
                     program.finish(self)
@@ -127,6 +132,7 @@ class Attach(unittest.TestCase):
     def test_who_was_started_with_the_agent_is_left_as_it_is(self):
         for jdk in JDKS:
             program = self.start(jdk, agent_path("socket=" + new_socket()))
+            self.refused(attach(program.pid, "--socket", "/elsewhere"), "not to /elsewhere")
             result = attach(program.pid)
             self.assertEqual((result.returncode, result.stderr), (0, ""))
             self.assertIn("has the agent already", result.stdout)
@@ -301,6 +307,8 @@ class Attach(unittest.TestCase):
             self.assertTrue(os.path.exists("/proc/%d/root/tmp/.java_pid1" % pid))
             self.assertFalse(os.path.exists("/proc/%d/root/tmp/.attach_pid1" % pid))
             self.assertIn("has the agent already", attach(pid, "--agent", inside).stdout)
+            self.assertIn("has the agent already", attach(pid, "--agent", inside, "--socket", "/run/nowhere.sock").stdout)
+            self.refused(attach(pid, "--agent", inside, "--socket", "/run/elsewhere.sock"), "connects to /run/nowhere.sock, not to /run/elsewhere.sock")
             program.finish(self)
 
 
