@@ -138,7 +138,7 @@ struct doctor_arguments {
 };
 
 static const struct argp_option options[] = {
-	{"config", 'c', "FILE", 0, "Also say what the proxy that runs with this configuration has lost", 0},
+	{"config", 'c', "FILE", 0, "Also say what the proxy that runs with this configuration has lost, and which of its servers are down", 0},
 	{"json", 'j', NULL, 0, "Print {\"findings\": [{what, standing, text}]}", 0},
 	{0},
 };

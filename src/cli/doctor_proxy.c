@@ -45,6 +45,28 @@ static void add_loss(struct findings *findings, const json_t *loss, const struct
 	doctor_add(findings, STANDING_MISSING_OPTIONAL, what, "%s since it was started; %s", reasons, help);
 }
 
+static void look_at_servers(struct findings *findings, const json_t *status)
+{
+	const char *active = json_string_value(json_object_get(status, "active"));
+	const json_t *servers = json_object_get(status, "servers"), *server;
+	size_t i;
+
+	json_array_foreach(servers, i, server)
+	{
+		const char *name = json_string_value(json_object_get(server, "name"));
+		const char *state = json_string_value(json_object_get(server, "state"));
+		const char *address = json_string_value(json_object_get(server, "address"));
+		char what[48];
+
+		if (!name || !state || strcmp(state, "down") != 0)
+			continue;
+		snprintf(what, sizeof(what), "server %.32s", name);
+		doctor_add(findings, STANDING_MISSING, what,
+		           "%s took no connection the last time%s: start it again; requests are for the others while there are any",
+		           address ? address : "it", active && strcmp(active, name) == 0 ? ", though it is the active one" : "");
+	}
+}
+
 /* Slow requests that have no timeline. */
 static void look_at_timelines(struct findings *findings, const json_t *timelines)
 {
@@ -84,6 +106,7 @@ int doctor_look_at_proxy(struct findings *findings, const char *config_path)
 		return 0;
 	}
 	doctor_add(findings, STANDING_GOOD, "proxy", "it runs, and answers at %s", address);
+	look_at_servers(findings, status);
 	losses = json_object_get(status, "losses");
 	json_array_foreach(losses, i, loss)
 		add_loss(findings, loss, &config);

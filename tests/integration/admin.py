@@ -2,11 +2,13 @@
 """The admin interface answers whoever asks, whatever others do on it."""
 import json
 import socket
+import subprocess
 import tempfile
 import time
 import unittest
+import urllib.request
 
-from load_harness import server
+from load_harness import TAILOR, free_port, server
 from whole_proxy import Proxy
 
 
@@ -68,6 +70,30 @@ class Admin(unittest.TestCase):
         while silent.recv(65536):
             pass
         self.assertLess(time.monotonic() - began, 9)
+
+
+class Doctor(unittest.TestCase):
+    def test_a_server_that_takes_no_connections_has_a_line(self):
+        with server() as backend, tempfile.TemporaryDirectory() as directory:
+            gone = free_port()
+            proxy = Proxy(directory, [("gone", gone), ("there", backend.port)], "")
+            self.addCleanup(proxy.stop)
+            self.assertNotIn("server gone", self.found(proxy))  # nobody has tried yet
+            deadline = time.monotonic() + 10
+            while json.loads(proxy.ask("/status"))["servers"][0]["state"] != "down":
+                self.assertLess(time.monotonic(), deadline)
+                with urllib.request.urlopen(proxy.url + "/ok", timeout=10) as answer:
+                    answer.read()
+            found = self.found(proxy)
+            self.assertEqual(found["server gone"]["standing"], "missing")
+            self.assertIn(f"127.0.0.1:{gone} took no connection the last time", found["server gone"]["text"])
+            is_active = json.loads(proxy.ask("/status"))["active"] == "gone"
+            self.assertEqual("though it is the active one" in found["server gone"]["text"], is_active)
+            self.assertNotIn("server there", found)
+
+    def found(self, proxy):
+        done = subprocess.run([TAILOR, "doctor", "--json", "-c", proxy.directory / "tailor.yaml"], capture_output=True, text=True, timeout=60)
+        return {finding["what"]: finding for finding in json.loads(done.stdout)["findings"]}
 
 
 unittest.main()
