@@ -111,6 +111,12 @@ static uint64_t met(const struct tailor_failover *failover)
 	return judged > failover->in_flight ? judged : failover->in_flight;
 }
 
+/* A stop is over when the first worker knows it: one that did not know yet may have moved a request after that. */
+static int is_late(const struct tailor_failover *failover)
+{
+	return failover->reacted_ns > failover->end_ns - failover->begin_ns;
+}
+
 static void print_line(FILE *out, const struct tailor_failover *failover, const struct widths *widths)
 {
 	char moved[32], react[32], length[32], buffer[40];
@@ -125,7 +131,7 @@ static void print_line(FILE *out, const struct tailor_failover *failover, const 
 	fprintf(out, "  %10s", moved);
 	fill_not_moved(&cell, failover);
 	print_cell(out, &cell, widths->not_moved);
-	fprintf(out, "  %7s  %7s  %8s%s\n", failover->reacted_ns ? duration(react, failover->reacted_ns) : "-",
+	fprintf(out, "  %7s%c %7s  %8s%s\n", failover->reacted_ns ? duration(react, failover->reacted_ns) : "-", is_late(failover) ? '*' : ' ',
 	        duration(length, failover->end_ns - failover->begin_ns), saved(buffer, failover), failover->incomplete ? "+" : "");
 }
 
@@ -157,7 +163,7 @@ static void print_reactions(FILE *out, uint64_t *reacted_ns, size_t count)
 
 static int print_sums(FILE *out, const struct tailor_failover *failovers, size_t count)
 {
-	uint64_t *reacted_ns = calloc(count + 1, sizeof(*reacted_ns)), moved = 0, not_moved = 0, saved_ns = 0, incomplete = 0, omitted = 0;
+	uint64_t *reacted_ns = calloc(count + 1, sizeof(*reacted_ns)), moved = 0, not_moved = 0, saved_ns = 0, incomplete = 0, omitted = 0, late = 0;
 	size_t reacted = 0;
 	char text[32];
 
@@ -168,6 +174,7 @@ static int print_sums(FILE *out, const struct tailor_failover *failovers, size_t
 		not_moved += failovers[i].not_moved;
 		saved_ns += failovers[i].saved_ns;
 		incomplete += failovers[i].incomplete;
+		late += (uint64_t)is_late(&failovers[i]);
 		omitted += failovers[i].omitted;
 		if (failovers[i].reacted_ns)
 			reacted_ns[reacted++] = failovers[i].reacted_ns;
@@ -181,6 +188,10 @@ static int print_sums(FILE *out, const struct tailor_failover *failovers, size_t
 	fputs("\nreact: from the stop's begin until the last moved request's bytes were handed to the kernel; saved: an estimate,\n"
 	      "from below: by how much the moved requests were answered before the stop's end, in sum\n",
 	      out);
+	if (late)
+		fputs("*: the last of them left after the stop's end: its worker did not know of that yet, or the server had stopped again, and it\n"
+		      "counts for the first of these stops\n",
+		      out);
 	if (incomplete)
 		fputs("+: the proxy's own events were lost meanwhile; there may have been more\n", out);
 	return 0;

@@ -55,6 +55,24 @@ static void the_table_has_a_line_for_each_and_says_what_is_an_estimate(void **st
 	free(text);
 }
 
+static void a_replay_that_left_after_the_stops_end_is_marked(void **state)
+{
+	struct tailor_failover late[] = {
+	        {.end_ns = 98000, .server = "a", .kind = TAILOR_STOP_SAFEPOINT, .in_flight = 2, .moved = 1, .not_moved = 1, .reacted_ns = 67000000},
+	        {.end_ns = 98000, .server = "a", .kind = TAILOR_STOP_SAFEPOINT, .in_flight = 1, .moved = 1, .reacted_ns = 98000},
+	};
+	char *text = print(late, 2, 0);
+
+	(void)state;
+	assert_non_null(strstr(text, "  67.0 ms* 98.0 us        ~0\n"));
+	assert_non_null(strstr(text, "  98.0 us  98.0 us        ~0\n"));
+	assert_non_null(strstr(text, "\n*: the last of them left after the stop's end: "));
+	free(text);
+	text = print(late + 1, 1, 0);
+	assert_null(strchr(text, '*'));
+	free(text);
+}
+
 static void the_json_has_null_where_nothing_is_known(void **state)
 {
 	char *text = print(examples, 3, 1);
@@ -125,6 +143,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	        cmocka_unit_test(the_table_has_a_line_for_each_and_says_what_is_an_estimate),
+	        cmocka_unit_test(a_replay_that_left_after_the_stops_end_is_marked),
 	        cmocka_unit_test(the_json_has_null_where_nothing_is_known),
 	        cmocka_unit_test(hostile_texts_and_huge_numbers_keep_their_columns),
 	        cmocka_unit_test(of_none_the_json_is_an_empty_list),
