@@ -107,9 +107,9 @@ class Reload(unittest.TestCase):
         self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED))
 
     def test_that_nothing_has_changed_is_said(self):
+        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED))
         self.proxy.process.send_signal(signal.SIGHUP)
         self.proxy.said(UNCHANGED.strip())
-        self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED))
         self.config.write_text("# only a remark\n" + self.text)
         self.assertEqual(self.proxy.answer("/reload", "POST"), (200, UNCHANGED))
         for old, new in (("response: 20s", "response: 19s"), ("threshold: 10s", "threshold: 9s"),
