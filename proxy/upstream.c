@@ -20,13 +20,9 @@
 #include "proxy/stopped.h"
 #include "proxy/tag.h"
 #include "proxy/tunnel.h"
+#include "proxy/warm.h"
 
 #define PORT_TRIES 3
-/* How often it is looked whether the server that requests would move to has connections for that. */
-#define WARM_NS (100 * TAILOR_NS_PER_MS)
-/* And how often they are made anew, where servers close what is not used at once. */
-#define WARM_AGAIN_NS (1 * TAILOR_NS_PER_S)
-#define WARM_MAX 8
 
 static void list_remove(struct upstream *upstream)
 {
@@ -65,9 +61,7 @@ static void attach(struct worker *worker, struct upstream *upstream, struct clie
 	upstream->loads = true;
 	change_load(worker, upstream->server, 1);
 	pause_watch(worker, upstream->server);
-	/* When nothing is left to be sent. */
-	if (worker->now_ns >= worker->warm_ns)
-		worker->warm_without = (int)upstream->server;
+	warm_note(worker, upstream->server);
 }
 
 void upstream_answered(struct worker *worker, struct upstream *upstream)
@@ -154,56 +148,16 @@ static struct upstream *open_upstream(struct worker *worker, unsigned int server
 	return upstream;
 }
 
-/* No further than `most`. */
-static unsigned int list_length(const struct upstream *upstream, unsigned int most)
+bool upstream_open_spare(struct worker *worker, unsigned int server)
 {
-	unsigned int count = 0;
-
-	for (; upstream && count < most; upstream = upstream->next)
-		count++;
-	return count;
-}
-
-/*
- * Opens connections to the server until it has `wanted`, idle or on their way. Before one stands only one is tried: it may be down, or close
- * whatever is not used at once.
- */
-static void warm(struct worker *worker, unsigned int server, unsigned int wanted)
-{
-	const struct server *its = &worker->server[server];
-	unsigned int have = list_length(its->idle, wanted) + list_length(its->discarding, wanted);
-	struct upstream *upstream;
 	int error;
+	struct upstream *upstream = open_upstream(worker, server, &error);
 
-	if (!its->idle)
-		wanted = 1;
-	if (worker->now_ns >= worker->warm_again_ns)
-		worker->warmed = 0;
-	for (; have < wanted && worker->warmed < wanted; have++) {
-		upstream = open_upstream(worker, server, &error);
-		if (!upstream)
-			return;
-		if (worker->warmed++ == 0)
-			worker->warm_again_ns = worker->now_ns + WARM_AGAIN_NS;
-		upstream->state = UPSTREAM_WARMING;
-		list_add(&worker->server[server].discarding, upstream);
-	}
-}
-
-void upstream_warm(struct worker *worker)
-{
-	const struct tailor_proxy_options *options = worker->options;
-	int without = worker->warm_without, other;
-
-	if (without < 0)
-		return;
-	worker->warm_without = -1;
-	worker->warm_ns = worker->now_ns + WARM_NS;
-	if (!options->failover_on || options->replay_when == TAILOR_PROXY_REPLAY_NEVER || worker->stopping)
-		return;
-	other = server_other(worker, (unsigned int)without, 0);
-	if (server_may_serve(worker, other))
-		warm(worker, (unsigned int)other, list_length(worker->server[without].in_flight, WARM_MAX));
+	if (!upstream)
+		return false;
+	upstream->state = UPSTREAM_WARMING;
+	list_add(&worker->server[server].discarding, upstream);
+	return true;
 }
 
 /* The connection stands: the tag first, then the request, with which the attempt begins unless it had to connect. */

@@ -30,12 +30,8 @@ void upstream_release(struct worker *worker, struct upstream *upstream);
  */
 void upstream_discard(struct worker *worker, struct upstream *upstream);
 
-/*
- * A request that moves is to lose no time to connecting: connections wait for that at the server that would get those in flight, whose time to be
- * the active one may come once an hour. Looks now and then, when requests have been sent, and makes as many as those are, 8 at most. Once a turn,
- * at its end.
- */
-void upstream_warm(struct worker *worker);
+/* Begins a connection to the server that is for nobody yet, and idle when it stands. Returns false when none could be begun. */
+bool upstream_open_spare(struct worker *worker, unsigned int server);
 
 /* From the loop. */
 void upstream_complete(struct worker *worker, struct upstream *upstream, enum operation operation, int result);

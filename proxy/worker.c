@@ -19,6 +19,7 @@
 #include "proxy/stopped.h"
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
+#include "proxy/warm.h"
 
 /* After so many completions of a turn it is looked again whether a server stands still. */
 #define LOOK_COMPLETIONS 4
@@ -456,7 +457,7 @@ static void serve(struct worker *worker)
 		}
 		ring_alarms(worker);
 		queue_run(worker);
-		upstream_warm(worker);
+		warm_turn(worker);
 	}
 }
 

@@ -14,7 +14,7 @@
  *   route.c     which requests may be sent twice, budget.c how many of them are
  *   timeouts.c  how long anything may take
  *   tunnel.c    what follows a change of protocol
- *   upstream.c  connections to servers and their pool; discard.c what nobody wants to read of them
+ *   upstream.c  connections to servers and their pool; discard.c what nobody wants to read of them, warm.c what waits for those that move
  *   response.c  the chosen response, framed for the client
  *   pause.c     which servers stand still, from all who tell
  *   stopped.c   what is done about it, expect.c for how long it will be

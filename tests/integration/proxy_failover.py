@@ -40,59 +40,6 @@ def a_request_in_flight_moves_and_the_first_answer_wins():
         assert pair.proxy.get().body == b"1"
 
 
-def a_request_that_moves_finds_a_connection():
-    with Pair() as pair:
-        client = pair.send()
-        until(lambda: pair.proxy.status()["server"][1]["connections"] == 1, "a connection is there before it is needed")
-        pair.proxy.command("pause 0")
-        pair.arrives(1)
-        pair.gate[1].set()
-        assert client.response().body == b"1"
-        client.socket.close()
-        own, = check_events(pair.proxy.events()).values()
-        assert ATTEMPT_BEGIN not in [event.kind for event in own if event.number == 1], own
-        assert pair.proxy.status()["server"][1]["connects"] == 1
-        pair.proxy.command("resume 0")
-    # Nobody moves, and nobody connects for that.
-    for options in ({"failover": 0}, {"when": 2}):
-        with Pair(**options) as pair:
-            assert pair.proxy.get().body == b"0"
-            time.sleep(0.15)
-            assert pair.proxy.get().body == b"0"
-            assert pair.proxy.status()["server"][1]["connects"] == 0
-
-
-def requests_that_move_together_find_a_connection_each():
-    with Pair() as pair:
-        clients = [pair.send()]
-        until(lambda: pair.proxy.status()["server"][1]["connections"] == 1, "a connection is there before it is needed")
-        time.sleep(0.15)
-        clients += [pair.send() for _ in range(5)]
-        time.sleep(0.15)
-        clients.append(pair.send())
-        until(lambda: pair.proxy.status()["server"][1]["connections"] == 7, "one is there for each request")
-        pair.proxy.command("pause 0")
-        pair.arrives(1, 7)
-        pair.gate[1].set()
-        for client in clients:
-            assert client.response().body == b"1"
-            client.socket.close()
-        assert pair.proxy.status()["server"][1]["connects"] == 7
-        pair.proxy.command("resume 0")
-
-
-def a_backup_that_takes_no_connections_is_not_asked_all_the_time():
-    backend, closed = Backend(), Backend()
-    closed.stop()
-    with Proxy(backend, closed) as proxy, proxy.connect() as client:
-        began = time.monotonic()
-        while time.monotonic() < began + 1.5:
-            client.send(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
-            assert client.response().status == 200
-        status = proxy.status()
-        assert 1 <= status["server"][1]["connects"] <= 3 and status["active"] == 0, status
-
-
 def the_stopped_server_may_still_answer_first():
     with Pair() as pair:
         client = pair.send()
