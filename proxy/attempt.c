@@ -20,6 +20,7 @@ struct call {
 	uint64_t signal_ns;
 	uint64_t stop_ns;
 	uint8_t from;
+	uint8_t signal;
 };
 
 unsigned int exchange_live_attempts(const struct exchange *exchange)
@@ -53,6 +54,7 @@ static int begin_attempt(struct worker *worker, struct client *client, unsigned 
 	exchange->attempt[index] = (struct attempt){.server = (uint8_t)server, .reason = (uint16_t)reason, .placed = true};
 	if (called) {
 		exchange->attempt[index].from = called->from;
+		exchange->attempt[index].signal = called->signal;
 		exchange->attempt[index].signal_ns = called->signal_ns;
 		exchange->attempt[index].stop_ns = called->stop_ns;
 	}
@@ -280,7 +282,7 @@ static bool is_for_now(const struct exchange *exchange, enum tailor_not_moved wh
 	       (why == TAILOR_NOT_MOVED_BODY && !exchange->request_complete && !exchange->request_lost && !exchange->unkept);
 }
 
-static void judge(struct worker *worker, struct upstream *upstream, uint64_t signal_ns)
+static void judge(struct worker *worker, struct upstream *upstream, uint64_t signal_ns, enum tailor_reaction signal)
 {
 	struct client *client = upstream->client;
 	struct exchange *exchange = &client->exchange;
@@ -289,7 +291,10 @@ static void judge(struct worker *worker, struct upstream *upstream, uint64_t sig
 	enum tailor_failover_reason reason = reason_of(worker->server[server].standing.kind);
 	int other = server_other(worker, server, servers_of(exchange));
 	struct failover_case c = describe(worker, exchange, server, other, reason);
-	const struct call called = {.from = (uint8_t)server, .signal_ns = signal_ns, .stop_ns = worker->server[server].standing.noticed_ns};
+	const struct call called = {.from = (uint8_t)server,
+	                            .signal_ns = signal_ns,
+	                            .signal = (uint8_t)signal,
+	                            .stop_ns = worker->server[server].standing.noticed_ns};
 	struct failover_verdict verdict;
 	enum tailor_not_moved why;
 
@@ -313,7 +318,9 @@ static void judge(struct worker *worker, struct upstream *upstream, uint64_t sig
 
 void exchange_server_paused(struct worker *worker, struct upstream *upstream)
 {
-	judge(worker, upstream, worker->server[upstream->server].standing.signal_ns);
+	const struct standing *standing = &worker->server[upstream->server].standing;
+
+	judge(worker, upstream, standing->signal_ns, standing->signal);
 }
 
 void exchange_judge_again(struct worker *worker, struct client *client)
@@ -325,6 +332,6 @@ void exchange_judge_again(struct worker *worker, struct client *client)
 
 		/* Who stood still before this has not kept it waiting until now. */
 		if (upstream && stopped_is_decided(worker, upstream->server) && server_is_paused(worker, upstream->server))
-			judge(worker, upstream, worker->now_ns);
+			judge(worker, upstream, worker->now_ns, TAILOR_REACTION_STOP);
 	}
 }

@@ -228,13 +228,26 @@ struct tailor_proxy_server_status {
 	uint8_t stop;          /* by what: enum tailor_stop_kind */
 };
 
+/* What a request is moved upon. */
+enum tailor_reaction {
+	TAILOR_REACTION_STOP,   /* the word that its server stands still, or the moment at which that was judged to last too long */
+	TAILOR_REACTION_RETURN, /* there was none that could have served it, and one goes on: all that wait move at once, one after the other */
+	TAILOR_REACTIONS,
+};
+
 /*
- * Times from the word that a server stands still, or from the moment at which that was judged to last too long, to the bytes of a
- * request that was therefore sent to another one being the kernel's. By bucket i all up to tailor_reaction_bucket_ns[i] that are longer
- * than the one before; the last one is all others.
+ * Times from that to the bytes of the request that was therefore sent to another server being the kernel's. By bucket i all up to
+ * tailor_reaction_bucket_ns[i] that are longer than the one before; the last one is all others.
  */
 #define TAILOR_REACTION_BUCKETS 20
 extern const uint64_t tailor_reaction_bucket_ns[TAILOR_REACTION_BUCKETS];
+struct tailor_reaction_times {
+	uint64_t count[TAILOR_REACTION_BUCKETS + 1];
+	uint64_t ns_total;
+};
+
+/* As a word for metrics ("stop"). Never NULL. */
+const char *tailor_reaction_name(enum tailor_reaction reaction);
 
 /* A snapshot of the counters; sums over workers. Counters only grow. */
 struct tailor_proxy_status {
@@ -245,8 +258,7 @@ struct tailor_proxy_status {
 	uint64_t cut;
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
-	uint64_t reaction[TAILOR_REACTION_BUCKETS + 1]; /* replays by how long it took to send them, each in one bucket */
-	uint64_t reaction_ns_total;
+	struct tailor_reaction_times reaction[TAILOR_REACTIONS]; /* each replay in one bucket of one of them */
 	uint64_t switches;      /* another server became the active one because that one stood still */
 	uint64_t switch_backs;  /* of them, to the one that had been it before, within ten times switch_min_ns */
 	uint64_t stopped;     /* cut at the deadline of a stop; among client_gone */

@@ -87,6 +87,7 @@ struct attempt {
 	uint8_t stayed;      /* why it was not moved; 0: it was, or that is not known yet */
 	bool moved;          /* it was */
 	uint8_t from;        /* with signal_ns: the server that stands still */
+	uint8_t signal;      /* with it: enum tailor_reaction */
 	uint64_t signal_ns;  /* since when this attempt was called for by a stop; 0: it was not, or is with the kernel */
 	uint64_t stop_ns;    /* with it: which stop that was, its standing's noticed_ns */
 	uint64_t sent_ns;    /* the turn in which it began to be sent */

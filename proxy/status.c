@@ -59,9 +59,11 @@ void status_add(struct tailor_proxy_status *status, const struct worker *worker)
 	status->client_gone += load(&counters->client_gone);
 	status->cut += load(&counters->cut);
 	status->failed_over += load(&counters->failed_over);
-	for (unsigned int i = 0; i <= TAILOR_REACTION_BUCKETS; i++)
-		status->reaction[i] += load(&counters->reaction[i]);
-	status->reaction_ns_total += load(&counters->reaction_ns_total);
+	for (unsigned int i = 0; i < TAILOR_REACTIONS; i++) {
+		for (unsigned int j = 0; j <= TAILOR_REACTION_BUCKETS; j++)
+			status->reaction[i].count[j] += load(&counters->reaction[i].count[j]);
+		status->reaction[i].ns_total += load(&counters->reaction[i].ns_total);
+	}
 	status->switches += load(&counters->switches);
 	status->switch_backs += load(&counters->switch_backs);
 	status->stopped += load(&counters->stopped);

@@ -9,6 +9,7 @@
 #include "proxy/pause.h"
 #include "proxy/record.h"
 #include "proxy/server.h"
+#include "proxy/warm.h"
 
 /* How long the bytes of a process that has ended may be on their way. */
 #define GONE_NS (2 * TAILOR_NS_PER_MS)
@@ -132,6 +133,8 @@ static void judge(struct worker *worker, unsigned int index)
 	if (standing->lasting && stopped_matters(worker, standing->kind))
 		again_ns = switch_active(worker, index);
 	judge_in_flight(worker, index);
+	if (worker->server[index].in_flight)
+		warm_note(worker, index);
 	if (standing->lasting || !worker->server[index].in_flight)
 		standing->again_ns = again_ns;
 }
@@ -179,6 +182,7 @@ void stopped_begin(struct worker *worker, unsigned int index, uint64_t word, con
 		return;
 	/* Nobody tells of a missing heartbeat: it counts from now. */
 	standing->signal_ns = kind == TAILOR_STOP_STALL ? worker->now_ns : TAILOR_STOP_SINCE_NS(word);
+	standing->signal = TAILOR_REACTION_STOP;
 	become(worker, index, kind, cause);
 	judge(worker, index);
 }
@@ -255,8 +259,10 @@ void stopped_look_again(struct worker *worker, uint64_t end_ns)
 
 		if (standing->kind == TAILOR_STOP_NONE || !server_is_paused(worker, i))
 			continue;
-		if (end_ns > standing->signal_ns)
+		if (end_ns > standing->signal_ns) {
 			standing->signal_ns = end_ns;
+			standing->signal = TAILOR_REACTION_RETURN;
+		}
 		judge(worker, i);
 	}
 }
@@ -322,14 +328,20 @@ void stopped_answered(struct worker *worker, const struct attempt *attempt)
 		learned->service_ns = expect_lengths_rest(&learned->service, 0).ns;
 }
 
-static void count_reaction(struct worker *worker, uint64_t ns)
+static void count_reaction(struct worker *worker, enum tailor_reaction reaction, uint64_t ns)
 {
+	struct tailor_reaction_times *times = &worker->counters.reaction[reaction];
 	unsigned int bucket = 0;
 
 	while (bucket < TAILOR_REACTION_BUCKETS && ns > tailor_reaction_bucket_ns[bucket])
 		bucket++;
-	count(&worker->counters.reaction[bucket]);
-	count_add(&worker->counters.reaction_ns_total, ns);
+	count(&times->count[bucket]);
+	count_add(&times->ns_total, ns);
+}
+
+const char *tailor_reaction_name(enum tailor_reaction reaction)
+{
+	return reaction == TAILOR_REACTION_RETURN ? "return" : "stop";
 }
 
 void stopped_hand_over(struct worker *worker, struct attempt *attempt)
@@ -339,7 +351,7 @@ void stopped_hand_over(struct worker *worker, struct attempt *attempt)
 
 	tailor_ring_submit(worker->ring);
 	now_ns = tailor_clock_ns();
-	count_reaction(worker, now_ns > attempt->signal_ns ? now_ns - attempt->signal_ns : 0);
+	count_reaction(worker, attempt->signal, now_ns > attempt->signal_ns ? now_ns - attempt->signal_ns : 0);
 	/* Not where it had to connect first, and another stop has begun meanwhile, or the same one was believed to be over. */
 	if (standing->kind != TAILOR_STOP_NONE && attempt->stop_ns == standing->noticed_ns)
 		standing->handed_ns = now_ns;
@@ -380,8 +392,10 @@ void stopped_alarms(struct worker *worker)
 		if (worker->now_ns < server->standing.again_ns)
 			continue;
 		/* What follows is not late by what was waited for on purpose. */
-		if (!server->standing.lasting)
+		if (!server->standing.lasting) {
 			server->standing.signal_ns = server->standing.again_ns;
+			server->standing.signal = TAILOR_REACTION_STOP;
+		}
 		judge(worker, i);
 	}
 }

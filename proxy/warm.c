@@ -20,10 +20,10 @@ static unsigned int list_length(const struct upstream *upstream, unsigned int mo
 }
 
 /*
- * Opens connections to the server until it has `wanted`, idle or on their way. Before one stands only one is tried: it may be down, or close
- * whatever is not used at once.
+ * Opens connections to the server until it has `wanted`, idle or on their way, and at most `most` a WARM_AGAIN_NS. Before one stands only one
+ * is tried: it may be down, or close whatever is not used at once.
  */
-static void warm(struct worker *worker, unsigned int server, unsigned int wanted)
+static void warm(struct worker *worker, unsigned int server, unsigned int wanted, unsigned int most)
 {
 	const struct server *its = &worker->server[server];
 	unsigned int have = list_length(its->idle, wanted) + list_length(its->discarding, wanted);
@@ -32,16 +32,25 @@ static void warm(struct worker *worker, unsigned int server, unsigned int wanted
 		wanted = 1;
 	if (worker->now_ns >= worker->warm_again_ns)
 		worker->warmed = 0;
-	for (; have < wanted && worker->warmed < wanted && upstream_open_spare(worker, server); have++) {
+	for (; have < wanted && worker->warmed < most && upstream_open_spare(worker, server); have++) {
 		if (worker->warmed++ == 0)
 			worker->warm_again_ns = worker->now_ns + WARM_AGAIN_NS;
 	}
+}
+
+/* Its process stands still, and its kernel does not: a connection is made all the same. */
+static bool is_stopped_alone(const struct worker *worker, unsigned int server)
+{
+	enum tailor_stop_kind kind = worker->server[server].standing.kind;
+
+	return !server_is_down(worker, server) && (kind == TAILOR_STOP_SAFEPOINT || kind == TAILOR_STOP_GC || kind == TAILOR_STOP_SIGNAL);
 }
 
 void warm_turn(struct worker *worker)
 {
 	const struct tailor_proxy_options *options = worker->options;
 	int without = worker->warm_without, other;
+	unsigned int waiting;
 
 	if (without < 0)
 		return;
@@ -50,6 +59,12 @@ void warm_turn(struct worker *worker)
 	if (!options->failover_on || options->replay_when == TAILOR_PROXY_REPLAY_NEVER || worker->stopping)
 		return;
 	other = server_other(worker, (unsigned int)without, 0);
-	if (server_may_serve(worker, other))
-		warm(worker, (unsigned int)other, list_length(worker->server[without].in_flight, WARM_MAX));
+	waiting = list_length(worker->server[without].in_flight, WARM_WAITING_MAX);
+	if (server_may_serve(worker, other)) {
+		if (waiting > WARM_MAX)
+			waiting = WARM_MAX;
+		warm(worker, (unsigned int)other, waiting, waiting);
+	} else if (other >= 0 && worker->server[without].standing.lasting && is_stopped_alone(worker, (unsigned int)other)) {
+		warm(worker, (unsigned int)other, waiting, WARM_WAITING_MAX);
+	}
 }

@@ -108,7 +108,8 @@ struct standing {
 	uint64_t word;        /* by which it is `kind` */
 	uint64_t since_ns;    /* the first word's */
 	uint64_t noticed_ns;
-	uint64_t signal_ns;   /* of the last word, or the moment at which it had lasted too long */
+	uint64_t signal_ns;   /* of the last word, or the moment at which it had lasted too long, or at which another server went on */
+	enum tailor_reaction signal; /* which of them */
 	uint64_t again_ns;    /* judged anew then; UINT64_MAX: not before somebody tells more */
 	uint64_t handed_ns;   /* the bytes of its last replay were the kernel's; 0: there are none */
 	struct expect_rest rest;
@@ -177,7 +178,8 @@ struct counters {
 	uint64_t refused_by[TAILOR_REFUSALS];
 	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions, stopped;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
-	uint64_t reaction[TAILOR_REACTION_BUCKETS + 1], reaction_ns_total, switches, switch_backs;
+	struct tailor_reaction_times reaction[TAILOR_REACTIONS];
+	uint64_t switches, switch_backs;
 	struct {
 		uint64_t stops[TAILOR_STOP_KINDS], stop, service_ns;
 		uint64_t requests, responses, connects, connect_failures, last_resorts, pauses, moved_away, moved_here;

@@ -8,24 +8,19 @@ void metric(FILE *out, const char *name, const char *type, const char *help)
 	fprintf(out, "# HELP tailor_%s %s\n# TYPE tailor_%s %s\n", name, help, name, type);
 }
 
-void metric_histogram(FILE *out, const char *name, const char *server, const uint64_t *bounds_ns, const uint64_t *counts, size_t bounds,
-                      uint64_t sum_ns)
+void metric_histogram(FILE *out, const char *name, const char *label, const char *value, const uint64_t *bounds_ns, const uint64_t *counts,
+                      size_t bounds, uint64_t sum_ns)
 {
-	char label[64] = "", labels[72] = "";
 	unsigned long long count = 0;
 
-	if (server) {
-		snprintf(label, sizeof(label), "server=\"%s\"", server);
-		snprintf(labels, sizeof(labels), "{%s}", label);
-	}
 	for (size_t i = 0; i <= bounds; i++) {
 		count += counts[i];
-		fprintf(out, "tailor_%s_bucket{%s%sle=\"", name, label, server ? "," : "");
+		fprintf(out, "tailor_%s_bucket{%s=\"%s\",le=\"", name, label, value);
 		if (i < bounds)
 			fprintf(out, "%g\"} %llu\n", (double)bounds_ns[i] / TAILOR_NS_PER_S, count);
 		else
 			fprintf(out, "+Inf\"} %llu\n", count);
 	}
-	fprintf(out, "tailor_%s_sum%s %.9f\n", name, labels, (double)sum_ns / TAILOR_NS_PER_S);
-	fprintf(out, "tailor_%s_count%s %llu\n", name, labels, count);
+	fprintf(out, "tailor_%s_sum{%s=\"%s\"} %.9f\n", name, label, value, (double)sum_ns / TAILOR_NS_PER_S);
+	fprintf(out, "tailor_%s_count{%s=\"%s\"} %llu\n", name, label, value, count);
 }

@@ -214,7 +214,7 @@ static void latency_metrics(FILE *out, const struct proxy_run *run, const struct
 	for (size_t i = 0; i < run->config.servers; i++) {
 		const struct tailor_observer_latency *latency = &snapshot->observer.latency[i];
 
-		metric_histogram(out, "response_seconds", run->config.server[i].name, tailor_observer_bucket_ns, latency->bucket,
+		metric_histogram(out, "response_seconds", "server", run->config.server[i].name, tailor_observer_bucket_ns, latency->bucket,
 		                 TAILOR_OBSERVER_BUCKETS, latency->sum_ns);
 	}
 }

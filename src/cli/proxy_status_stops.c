@@ -24,28 +24,29 @@ void status_stops_server_json(json_t *server, const struct tailor_proxy_server_s
 }
 
 /* The replays by how long it took to send them; buckets that are empty are left out. le_us null: longer than all limits. */
-static json_t *reactions_json(const struct tailor_proxy_status *proxy)
+static json_t *reactions_json(const struct tailor_reaction_times *times)
 {
 	json_t *buckets = json_array();
 	uint64_t count = 0;
 
 	for (size_t i = 0; i <= TAILOR_REACTION_BUCKETS; i++) {
-		count += proxy->reaction[i];
-		if (proxy->reaction[i])
+		count += times->count[i];
+		if (times->count[i])
 			json_array_append_new(buckets, json_pack("{s:o, s:I}", "le_us",
 			                                         i < TAILOR_REACTION_BUCKETS
 			                                                 ? json_real((double)tailor_reaction_bucket_ns[i] / TAILOR_NS_PER_US)
 			                                                 : json_null(),
-			                                         "count", (json_int_t)proxy->reaction[i]));
+			                                         "count", (json_int_t)times->count[i]));
 	}
 	return json_pack("{s:I, s:o, s:o}", "count", (json_int_t)count, "mean_us",
-	                 count ? json_real((double)proxy->reaction_ns_total / (double)count / TAILOR_NS_PER_US) : json_null(), "buckets",
+	                 count ? json_real((double)times->ns_total / (double)count / TAILOR_NS_PER_US) : json_null(), "buckets",
 	                 buckets);
 }
 
 void status_stops_json(json_t *object, const struct tailor_proxy_status *proxy, const struct tailor_observer_status *observer)
 {
-	json_object_set_new(object, "reactions", reactions_json(proxy));
+	json_object_set_new(object, "reactions", reactions_json(&proxy->reaction[TAILOR_REACTION_STOP]));
+	json_object_set_new(object, "reactions_to_returns", reactions_json(&proxy->reaction[TAILOR_REACTION_RETURN]));
 	json_object_set_new(object, "switches", json_integer((json_int_t)proxy->switches));
 	json_object_set_new(object, "switch_backs", json_integer((json_int_t)proxy->switch_backs));
 	json_object_set_new(object, "failovers",
@@ -63,9 +64,11 @@ static void counter(FILE *out, const char *name, const char *help, uint64_t valu
 static void reaction_metrics(FILE *out, const struct tailor_proxy_status *proxy)
 {
 	metric(out, "reaction_seconds", "histogram",
-	       "From the word that a server stands still, or from when that was judged to last too long, to a moved request's bytes being the kernel's.");
-	metric_histogram(out, "reaction_seconds", NULL, tailor_reaction_bucket_ns, proxy->reaction, TAILOR_REACTION_BUCKETS,
-	                 proxy->reaction_ns_total);
+	       "To a moved request's bytes being the kernel's: from the word that its server stands still, or from when that was judged to last too "
+	       "long (to=stop); or, where all stood still, from when another one went on (to=return).");
+	for (int i = 0; i < TAILOR_REACTIONS; i++)
+		metric_histogram(out, "reaction_seconds", "to", tailor_reaction_name((enum tailor_reaction)i), tailor_reaction_bucket_ns,
+		                 proxy->reaction[i].count, TAILOR_REACTION_BUCKETS, proxy->reaction[i].ns_total);
 }
 
 static void server_metrics(FILE *out, const struct proxy_run *run, const struct tailor_proxy_status *proxy)

@@ -14,6 +14,7 @@ from harness import check
 NS_PER_MS = 1_000_000
 STOP_S = 0.4
 STOPS = 3
+REACTIONS = {"stop": "reactions", "return": "reactions_to_returns"}  # what the metrics call them, and the status
 
 
 def failovers(scene, store):
@@ -59,9 +60,11 @@ def check_collections(found, servers, status):
     away = sum(server["moved_away"] for server in status["servers"])
     check(moved > 0, f"nothing was moved: {found}")
     check(moved == away, f"{moved} moved by the failovers, {away} by the counters: {status}")
-    sent = status["reactions"]["count"]
-    check(sent == sum(bucket["count"] for bucket in status["reactions"]["buckets"]), f"the buckets are not the count: {status['reactions']}")
-    check(moved / 2 <= sent <= moved, f"{moved} moved, of which were sent: {status['reactions']}")
+    sent = 0
+    for reactions in (status[key] for key in REACTIONS.values()):
+        check(reactions["count"] == sum(bucket["count"] for bucket in reactions["buckets"]), f"the buckets are not the count: {reactions}")
+        sent += reactions["count"]
+    check(moved / 2 <= sent <= moved, f"{moved} moved, of which were sent: {sent}: {status}")
     check(sum(one["saved_requests"] for one in collections) > 0, f"no moved request was answered before the end of its stop: {found}")
 
 
@@ -71,11 +74,13 @@ def check_metrics(proxy, found):
     connection.request("GET", "/metrics")
     metrics = connection.getresponse().read().decode()
     connection.close()
-    counts = [int(count) for count in re.findall(r'^tailor_reaction_seconds_bucket\{le="[^"]+"\} (\d+)$', metrics, re.M)]
-    reactions = proxy.status()["reactions"]
-    check(counts == sorted(counts) and counts[-1] == reactions["count"] > 0, f"{counts} are not {reactions}")
-    total_s = float(re.search(r"^tailor_reaction_seconds_sum (\S+)$", metrics, re.M)[1])
-    check(abs(total_s - reactions["mean_us"] * reactions["count"] / 1e6) < 1e-6, f"{total_s} s are not the sum of {reactions}")
+    for label, key in REACTIONS.items():
+        counts = [int(count) for count in re.findall(rf'^tailor_reaction_seconds_bucket\{{to="{label}",le="[^"]+"\}} (\d+)$', metrics, re.M)]
+        reactions = proxy.status()[key]
+        check(counts == sorted(counts) and counts[-1] == reactions["count"], f"{counts} are not {reactions}")
+        check(label == "return" or counts[-1] > 0, f"nothing was moved upon a stop: {reactions}")
+        total_s = float(re.search(rf'^tailor_reaction_seconds_sum\{{to="{label}"\}} (\S+)$', metrics, re.M)[1])
+        check(abs(total_s - (reactions["mean_us"] or 0) * reactions["count"] / 1e6) < 1e-6, f"{total_s} s are not the sum of {reactions}")
     check(f"\ntailor_failovers_stored_total {len(found)}\n" in metrics, f"{len(found)} were stored:\n{metrics}")
     stops = sum(int(count) for count in re.findall(r'^tailor_server_stops_total\{server="[ab]",kind="gc"\} (\d+)$', metrics, re.M))
     # A worker that saw no more of one than its safepoint counts it as that.

@@ -47,6 +47,7 @@ static struct tailor_jvm_page *pages[TAILOR_PROXY_SERVERS_MAX];
 static int wakers[TAILOR_PROXY_SERVERS_MAX][TAILOR_JVM_WAKERS];
 static struct tailor_stop stops[TAILOR_STOP_SERVERS];
 static unsigned int beating; /* atomic: servers as bits */
+static uint64_t beat_late_ns; /* atomic: the longest that the hearts stood still without being told to */
 
 static void *map_memory(size_t bytes)
 {
@@ -76,11 +77,15 @@ static void print_status(void)
 	printf("},\"refused_by\":{");
 	for (int i = 1; i < TAILOR_REFUSALS; i++)
 		printf("%s\"%s\":%" PRIu64, i > 1 ? "," : "", tailor_refusal_name((enum tailor_refusal)i), status.refused_by[i]);
-	printf("},\"switches\":%" PRIu64 ",\"switch_backs\":%" PRIu64 ",\"reaction_ns_total\":%" PRIu64 ",\"reaction\":[", status.switches,
-	       status.switch_backs, status.reaction_ns_total);
-	for (unsigned int i = 0; i <= TAILOR_REACTION_BUCKETS; i++)
-		printf("%s%" PRIu64, i ? "," : "", status.reaction[i]);
-	printf("],\"server\":[");
+	printf("},\"switches\":%" PRIu64 ",\"switch_backs\":%" PRIu64, status.switches, status.switch_backs);
+	for (int i = 0; i < TAILOR_REACTIONS; i++) {
+		printf(",\"reaction_to_%s\":{\"ns_total\":%" PRIu64 ",\"count\":[", tailor_reaction_name((enum tailor_reaction)i),
+		       status.reaction[i].ns_total);
+		for (unsigned int j = 0; j <= TAILOR_REACTION_BUCKETS; j++)
+			printf("%s%" PRIu64, j ? "," : "", status.reaction[i].count[j]);
+		printf("]}");
+	}
+	printf(",\"beat_late_ns\":%" PRIu64 ",\"server\":[", __atomic_load_n(&beat_late_ns, __ATOMIC_RELAXED));
 	for (unsigned int i = 0; i < status.servers; i++) {
 		const struct tailor_proxy_server_status *s = &status.server[i];
 
@@ -222,12 +227,19 @@ static void tell(unsigned int server, unsigned int kind)
 
 static void *beat(void *unused)
 {
+	uint64_t last_ns = tailor_clock_ns();
+
 	(void)unused;
 	for (;; usleep(TAILOR_JVM_HEARTBEAT_MS * 1000)) {
+		uint64_t now_ns = tailor_clock_ns();
+
 		for (unsigned int i = 0; i < options.servers; i++) {
 			if (__atomic_load_n(&beating, __ATOMIC_RELAXED) & 1u << i)
-				__atomic_store_n(&pages[i]->heartbeat_ns, tailor_clock_ns(), __ATOMIC_RELAXED);
+				__atomic_store_n(&pages[i]->heartbeat_ns, now_ns, __ATOMIC_RELAXED);
 		}
+		if (now_ns - last_ns > __atomic_load_n(&beat_late_ns, __ATOMIC_RELAXED))
+			__atomic_store_n(&beat_late_ns, now_ns - last_ns, __ATOMIC_RELAXED);
+		last_ns = now_ns;
 	}
 	return NULL;
 }

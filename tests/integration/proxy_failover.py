@@ -188,7 +188,8 @@ def when_both_stop_requests_wait_and_the_first_to_go_on_gets_them():
         # The other one is back first: no need to wait for the longer pause.
         pair.proxy.command("resume 1")
         pair.moves(client)
-        assert pair.proxy.status()["active"] == 1
+        status = pair.proxy.status()
+        assert status["active"] == 1 and sum(status["reaction_to_return"]["count"]) == 1 and not sum(status["reaction_to_stop"]["count"]), status
         pair.proxy.command("resume 0")
 
 

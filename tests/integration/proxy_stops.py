@@ -48,7 +48,7 @@ def a_safepoint_that_the_kernel_tells_moves_what_is_in_flight_at_every_worker():
         status = pair.proxy.status()
         assert not not_moved(status), status
         # They had to connect there: each was timed when it was sent.
-        assert sum(status["reaction"]) == 16 and status["reaction_ns_total"] > 0, status
+        assert sum(status["reaction_to_stop"]["count"]) == 16 and status["reaction_to_stop"]["ns_total"] > 0, status
         assert status["server"][0]["stops"] == [1, 0, 0, 0], status
 
 
@@ -107,10 +107,23 @@ def a_process_that_a_signal_stops_is_left_at_once():
         assert REASON_STALL in reason_of_second_attempt(pair.proxy.events())
 
 
+def beating(test, tries=5):
+    """Runs the test with hearts that beat. Where they were late by themselves, for want of a CPU, it is repeated: that is a stall, too."""
+    for last in (False,) * (tries - 1) + (True,):
+        with Pair(all_stops=1) as pair:
+            pair.proxy.command("beat 0")
+            pair.proxy.command("beat 1")
+            try:
+                return test(pair)
+            except AssertionError:
+                late_ms = pair.proxy.status()["beat_late_ns"] / 1e6
+                if last or late_ms < 15:
+                    raise
+                print(f"        hearts stood still for {late_ms:.1f} ms: once more", flush=True)
+
+
 def a_heartbeat_that_is_missing_is_a_stall_until_it_is_back():
-    with Pair(all_stops=1) as pair:
-        pair.proxy.command("beat 0")
-        pair.proxy.command("beat 1")
+    def check(pair):
         client = pair.send()
         time.sleep(0.1)
         assert not pair.backend[1].requests, "a stall is seen where there is none"
@@ -129,6 +142,8 @@ def a_heartbeat_that_is_missing_is_a_stall_until_it_is_back():
         client.socket.close()
         assert REASON_STALL in reason_of_second_attempt(pair.proxy.events())
         assert pair.proxy.status()["server"][0]["stops"] == [0, 0, 0, 1]
+
+    beating(check)
 
 
 def a_heartbeat_is_not_missed_where_nothing_is_in_flight():
@@ -293,7 +308,7 @@ def a_pause_that_is_expected_to_last_moves_at_once():
         until(lambda: pair.proxy.status()["failed_over"] == 1, "it is counted")
         status = pair.proxy.status()
         assert status["active"] == 1 and not not_moved(status), status
-        assert sum(status["reaction"]) == 1 and status["server"][0]["service_ns"] > 0, status
+        assert sum(status["reaction_to_stop"]["count"]) == 1 and status["server"][0]["service_ns"] > 0, status
         # At once: what other threads of this machine do in between is not the worker's.
         server, kind, in_flight, moved, kept, us = stopped_events(pair.proxy)[-1]
         assert (server, kind, in_flight, moved, kept) == (0, GC, 1, 1, 0) and 0 < us < 100000, us
@@ -481,4 +496,4 @@ def who_has_nothing_at_a_server_is_not_woken_by_its_stops_and_learns_of_them_whe
 
 run([value for name, value in list(globals().items())
      if callable(value) and getattr(value, "__module__", "") == "__main__" and name.islower() and
-     name not in ("stopped_events", "reason_of_second_attempt", "teach", "answers", "causes", "sleeps", "moved_within")])
+     name not in ("stopped_events", "beating", "reason_of_second_attempt", "teach", "answers", "causes", "sleeps", "moved_within")])

@@ -47,6 +47,38 @@ def requests_that_move_together_find_a_connection_each():
         pair.proxy.command("resume 0")
 
 
+def requests_that_wait_for_the_first_to_go_on_find_a_connection_each():
+    with Pair() as pair:
+        pair.proxy.command("pause 1")
+        pair.proxy.command("pause 0")
+        until(lambda: all(server["paused"] for server in pair.proxy.status()["server"]), "both stand still")
+        clients = [pair.send() for _ in range(20)]
+        until(lambda: pair.proxy.status()["server"][1]["connections"] >= 19, "one is there for each that waits but the last")
+        before = pair.proxy.status()["server"][1]["connects"]
+        pair.proxy.command("resume 1")
+        pair.arrives(1, 20)
+        pair.gate[1].set()
+        for client in clients:
+            assert client.response().body == b"1"
+            client.socket.close()
+        status = pair.proxy.status()
+        assert status["server"][1]["connects"] <= before + 1 and sum(status["reaction_to_return"]["count"]) == 20, status
+        pair.proxy.command("resume 0")
+    # No more than may be needed, and none where nobody can connect.
+    with Pair() as pair:
+        pair.proxy.command("pause 1")
+        pair.proxy.command("pause 0")
+        clients = [pair.send() for _ in range(80)]
+        time.sleep(0.2)
+        assert pair.proxy.status()["server"][1]["connections"] <= 64
+        pair.gate[0].set()
+        for client in clients:
+            assert client.response().body == b"0"
+            client.socket.close()
+        pair.proxy.command("resume 0")
+        pair.proxy.command("resume 1")
+
+
 def a_backup_that_takes_no_connections_is_not_asked_all_the_time():
     backend, closed = Backend(), Backend()
     closed.stop()

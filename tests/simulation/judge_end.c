@@ -141,8 +141,10 @@ static uint64_t reactions(const struct tailor_proxy_status *status)
 {
 	uint64_t sum = 0;
 
-	for (unsigned int i = 0; i <= TAILOR_REACTION_BUCKETS; i++)
-		sum += status->reaction[i];
+	for (unsigned int i = 0; i < TAILOR_REACTIONS; i++) {
+		for (unsigned int j = 0; j <= TAILOR_REACTION_BUCKETS; j++)
+			sum += status->reaction[i].count[j];
+	}
 	return sum;
 }
 
