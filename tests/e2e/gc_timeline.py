@@ -11,6 +11,11 @@ def overlap(timeline, pause):
     return max(0, min(timeline.end_ns, pause[1]) - max(timeline.begin_ns, pause[0]))
 
 
+def is_whole_after(timelines, end_ns):
+    """Nothing that ended about then was only counted: with hundreds at once, explaining each would cost too much."""
+    return not any(timeline.omitted for timeline in timelines if end_ns <= timeline.end_ns < end_ns + 2000 * NS_PER_MS)
+
+
 def a_collection_is_named_and_as_long_as_the_jvm_logged_it(scene):
     harness.need_search_server()
     harness.need_root()
@@ -35,7 +40,7 @@ def a_collection_is_named_and_as_long_as_the_jvm_logged_it(scene):
     held_up = 0
     misnamed = []
     for timeline in timelines:
-        stopped_ns = sum(overlap(timeline, pause) for pause in pauses) - timeline.time_of("machine-stopped")
+        stopped_ns = sum(overlap(timeline, pause) for pause in pauses) - 1e6 * timeline.time_of("machine-stopped")
         if timeline.ms() < LONG_MS or stopped_ns < 0.6 * (timeline.end_ns - timeline.begin_ns):
             continue
         held_up += 1
@@ -60,15 +65,18 @@ def a_collection_is_named_and_as_long_as_the_jvm_logged_it(scene):
     check(len(wide) <= 0.1 * len(stretches), f"{len(wide)} of {len(stretches)} collections differ from the log by more than 1 ms: {wide}")
 
     # The request whose allocation starts a collection is in flight from its begin to its end: one timeline at least
-    # holds the whole pause, but for one that differs from the log as above.
+    # holds the whole pause, but for one that differs from the log as above. Where the machine itself stood still, it may not be
+    # one of those that could be explained.
+    judged = [pause for pause in long if is_whole_after(timelines, pause[1])]
+    check(len(judged) >= 5 or not result["schedule_kept"], f"only of {len(judged)} of {len(long)} collections all requests were explained")
     differing = []
-    for begin_ns, end_ns, text in long:
+    for begin_ns, end_ns, text in judged:
         best = min((abs((stretch[1] - stretch[0]) - (end_ns - begin_ns)) for stretch in stretches
                     if abs(stretch[0] - begin_ns) < NS_PER_MS and abs(stretch[1] - end_ns) < NS_PER_MS), default=None)
         if best is None or best >= NS_PER_MS:
             differing.append(f"\"{text}\" of {(end_ns - begin_ns) / 1e6:.3f} ms at {begin_ns}")
-    check(len(differing) <= max(1, 0.1 * len(long)),
-          f"no timeline holds {len(differing)} of {len(long)} collections to within 1 ms: {differing}")
+    check(len(differing) <= max(1, 0.1 * len(judged)),
+          f"no timeline holds {len(differing)} of {len(judged)} collections to within 1 ms: {differing}")
 
 
 harness.run(a_collection_is_named_and_as_long_as_the_jvm_logged_it)

@@ -323,6 +323,7 @@ class Timeline:
         self.data = data
         self.dominant = data["dominant"]
         self.missing = data["missing"]  # phrases of tailor_missing_name()
+        self.omitted = data["omitted"]  # slow requests before it that were only counted
         self.begin_ns = data["begin_ns"]
         self.end_ns = data["begin_ns"] + data["client_ns"]
         self.status = data["status"]

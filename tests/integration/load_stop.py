@@ -9,15 +9,15 @@ import threading
 import time
 import unittest
 
-from load_harness import FastServer, classic_lines, finish_load, server, start_load, table_lines
+from load_harness import FastServer, Freezes, classic_lines, finish_load, server, start_load, table_lines
 
 RATE = 500
 INTERVAL_S = 10
 STOP_S = 5
 BEFORE_STOP_S = 2.5  # in each interval: as long before the stop as after it
-# This machine stands still for 20 to 140 ms now and then, twice in an interval at most. That makes up to 280 ms of an interval late,
-# and a stop that much longer, for more than it is; starting a load takes some ms of the first one.
-FREEZES_S = 0.3
+# A machine that stands still makes more of an interval late, and a stop longer, than the stop is: that is measured, as far as one thread
+# that sleeps sees all of it; starting a load takes some ms of the first one.
+UNSEEN_S = 0.3
 
 
 def stop_in_each_interval(servers, begin, count, stops):
@@ -40,7 +40,7 @@ class Stops(unittest.TestCase):
     def setUpClass(cls):
         common = ["--rate", str(RATE), "--warm", "0s", "--interval", f"{INTERVAL_S}s"]
         cls.stops = []
-        with server(kind=FastServer) as one, server(kind=FastServer) as other:
+        with server(kind=FastServer) as one, server(kind=FastServer) as other, Freezes() as freezes:
             table = start_load(*common, "--duration", f"{3 * INTERVAL_S}s", one.url)
             classic = start_load(*common, "--duration", f"{2 * INTERVAL_S}s", "--format", "classic", "--catch-up", "none", other.url)
             stopper = threading.Thread(target=stop_in_each_interval, args=([one, other], time.monotonic(), 3, cls.stops))
@@ -50,12 +50,13 @@ class Stops(unittest.TestCase):
             finally:
                 cls.table = table_lines(finish_load(table)[0])
                 stopper.join()
+        cls.freezes_s = UNSEEN_S + freezes.total_s
 
     def check_longest(self, p999_ms, number):
         least, most = self.stops[number]
         # One in a thousand of the answers: the fifth longest wait, of requests that are due every 2 ms. Three digits are printed.
         self.assertGreater(p999_ms, least * 1000 - 50)
-        self.assertLess(p999_ms, (most + FREEZES_S) * 1000)
+        self.assertLess(p999_ms, (most + self.freezes_s) * 1000)
 
     def test_every_interval_shows_half_in_time_and_the_whole_stop(self):
         self.assertGreaterEqual(len(self.table), 3)  # an answer after the end has a line of its own
@@ -64,12 +65,12 @@ class Stops(unittest.TestCase):
                 self.assertEqual((line["wanted"], line["bad"], line["failed"], line["dropped"]), (RATE * INTERVAL_S, 0, 0, 0))
                 # Those that were due in the last 100 ms of the stop were still answered in time.
                 share = 100 * (1 - (STOP_S - 0.1) / INTERVAL_S)
-                self.assertGreater(line["in_time"], share - 100 * FREEZES_S / INTERVAL_S)
-                self.assertLess(line["in_time"], share + 100 * FREEZES_S / INTERVAL_S)
+                self.assertGreater(line["in_time"], share - 100 * self.freezes_s / INTERVAL_S)
+                self.assertLess(line["in_time"], share + 100 * self.freezes_s / INTERVAL_S)
                 self.check_longest(line["p999"], number)
                 # Half of them did not wait, and the waits of the others were spread evenly.
                 self.assertLess(line["p50"], 400)
-                self.assertAlmostEqual(line["p95"], 4500, delta=300)
+                self.assertAlmostEqual(line["p95"], 4500, delta=1000 * self.freezes_s)
         self.assertEqual(sum(line["good"] for line in self.table), 3 * RATE * INTERVAL_S)
 
     def test_classic_lines_show_half_answered_when_nothing_is_caught_up(self):
@@ -79,8 +80,8 @@ class Stops(unittest.TestCase):
                 self.assertEqual((line["wanted"], line["bad"], line["failed"], line["interval"]), (RATE * INTERVAL_S, 0, 0, "10s"))
                 # Besides those due while it ran, one on each of the 64 connections when it stopped.
                 share = 100 * (1 - STOP_S / INTERVAL_S) + 100 * 64 / (RATE * INTERVAL_S)
-                self.assertGreater(line["percent"], share - 100 * FREEZES_S / INTERVAL_S - 1)
-                self.assertLess(line["percent"], share + 100 * FREEZES_S / INTERVAL_S)
+                self.assertGreater(line["percent"], share - 100 * self.freezes_s / INTERVAL_S - 1)
+                self.assertLess(line["percent"], share + 100 * self.freezes_s / INTERVAL_S)
                 self.check_longest(line["p999"], number)
                 self.assertLess(line["p50"], 20)
 
