@@ -76,8 +76,10 @@ class Tailor(harness.Proxy):
 
     def moved(self):
         status = self.status()
+        reactions, returns = ({bucket["le_us"] or float("inf"): bucket["count"] for bucket in status[key]["buckets"]}
+                              for key in ("reactions", "reactions_to_returns"))
         return {"moved": status["failed_over"], "not_moved": {reason: count for reason, count in status["not_moved"].items() if count},
-                "reactions": {bucket["le_us"] or float("inf"): bucket["count"] for bucket in status["reactions"]["buckets"]}}
+                "reactions": reactions, "returns": returns}
 
 
 class Abilities:
