@@ -77,6 +77,9 @@ struct tailor_proxy_options {
 	int x_forwarded;
 	int forwarded;
 
+	/* The workers' priority of SCHED_FIFO, 1..99, for as long as one uses less than a quarter of a CPU and may have it; else it is scheduled
+	 * by its nice value, with short slices. 0: workers are scheduled as who starts the proxy. */
+	unsigned int urgent_fifo;
 	uint64_t busy_poll_ns; /* how long a worker that has nothing to do looks for work before it sleeps; 0: not at all */
 
 	enum tailor_proxy_mode mode;
@@ -259,6 +262,7 @@ struct tailor_proxy_status {
 	uint64_t failed_over; /* requests with more than one attempt because of a pause */
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	struct tailor_reaction_times reaction[TAILOR_REACTIONS]; /* each replay in one bucket of one of them */
+	uint32_t urgent;        /* workers that have options.urgent_fifo now */
 	uint64_t switches;      /* another server became the active one because that one stood still */
 	uint64_t switch_backs;  /* of them, to the one that had been it before, within ten times switch_min_ns */
 	uint64_t stopped;     /* cut at the deadline of a stop; among client_gone */

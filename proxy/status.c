@@ -64,6 +64,7 @@ void status_add(struct tailor_proxy_status *status, const struct worker *worker)
 			status->reaction[i].count[j] += load(&counters->reaction[i].count[j]);
 		status->reaction[i].ns_total += load(&counters->reaction[i].ns_total);
 	}
+	status->urgent += (uint32_t)load(&counters->urgent);
 	status->switches += load(&counters->switches);
 	status->switch_backs += load(&counters->switch_backs);
 	status->stopped += load(&counters->stopped);

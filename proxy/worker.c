@@ -19,6 +19,7 @@
 #include "proxy/stopped.h"
 #include "proxy/timeouts.h"
 #include "proxy/upstream.h"
+#include "proxy/urgency.h"
 #include "proxy/warm.h"
 
 /* After so many completions of a turn it is looked again whether a server stands still. */
@@ -456,6 +457,7 @@ static void serve(struct worker *worker)
 			look_in_between(worker, done);
 		}
 		ring_alarms(worker);
+		urgency_turn(worker);
 		queue_run(worker);
 		warm_turn(worker);
 	}
@@ -484,6 +486,7 @@ void *worker_run(void *argument)
 		worker->warm_without = -1;
 		keeper_open(worker);
 		pause_open(worker);
+		urgency_open(worker);
 		if (!worker->options->accept_later)
 			accept_again(worker);
 		read_command(worker);

@@ -14,6 +14,7 @@
  *   route.c     which requests may be sent twice, budget.c how many of them are
  *   timeouts.c  how long anything may take
  *   tunnel.c    what follows a change of protocol
+ *   urgency.c   how soon it gets a CPU
  *   upstream.c  connections to servers and their pool; discard.c what nobody wants to read of them, warm.c what waits for those that move
  *   response.c  the chosen response, framed for the client
  *   pause.c     which servers stand still, from all who tell
@@ -179,7 +180,7 @@ struct counters {
 	uint64_t requests, refused, client_gone, cut, failed_over, stale_completions, stopped;
 	uint64_t not_moved[TAILOR_NOT_MOVED_REASONS];
 	struct tailor_reaction_times reaction[TAILOR_REACTIONS];
-	uint64_t switches, switch_backs;
+	uint64_t switches, switch_backs, urgent;
 	struct {
 		uint64_t stops[TAILOR_STOP_KINDS], stop, service_ns;
 		uint64_t requests, responses, connects, connect_failures, last_resorts, pauses, moved_away, moved_here;
@@ -230,6 +231,15 @@ struct command {
 	sem_t done;
 };
 
+/* See urgency.h. */
+struct urgency {
+	bool has;           /* it has the priority now */
+	uint64_t look_ns;   /* when it is seen to again; UINT64_MAX: never */
+	uint64_t looked_ns; /* when it was... */
+	uint64_t cpu_ns;    /* and what the thread had used of a CPU until then */
+	uint64_t calm_ns;   /* from when on it may have it again */
+};
+
 struct worker {
 	struct tailor_ring *ring;
 	const struct tailor_proxy_options *options; /* own_options */
@@ -247,6 +257,7 @@ struct worker {
 	struct wheel wheel;
 	struct server server[TAILOR_PROXY_SERVERS_MAX];
 	struct counters counters;
+	struct urgency urgency;
 
 	struct client *clients;
 	struct client *client_free;

@@ -41,7 +41,18 @@ static int give_files(const struct tailor_config *config, char *error, size_t er
 	return ret;
 }
 
-int privileges_drop(const struct tailor_config *config, int needs_perfmon, char *error, size_t error_size)
+static int is_kept(int capability, unsigned int needs)
+{
+	switch (capability) {
+	case CAP_SYS_PTRACE:
+	case CAP_DAC_READ_SEARCH: return 1;
+	case CAP_PERFMON: return (needs & PRIVILEGES_PERFMON) != 0;
+	case CAP_SYS_NICE: return (needs & PRIVILEGES_NICE) != 0;
+	default: return 0;
+	}
+}
+
+int privileges_drop(const struct tailor_config *config, unsigned int needs, char *error, size_t error_size)
 {
 	int ret = 0;
 
@@ -59,8 +70,7 @@ int privileges_drop(const struct tailor_config *config, int needs_perfmon, char 
 	capng_clear(CAPNG_SELECT_BOTH);
 	/* A container may not have them to keep. */
 	for (int capability = 0; capability <= CAP_LAST_CAP; capability++)
-		if ((capability == CAP_SYS_PTRACE || capability == CAP_DAC_READ_SEARCH || (needs_perfmon && capability == CAP_PERFMON)) &&
-		    prctl(PR_CAPBSET_READ, capability) == 1)
+		if (is_kept(capability, needs) && prctl(PR_CAPBSET_READ, capability) == 1)
 			capng_update(CAPNG_ADD, CAPNG_EFFECTIVE | CAPNG_PERMITTED, (unsigned int)capability);
 	if (config->has_user)
 		ret = capng_change_id((int)config->user, (int)config->user_group, CAPNG_DROP_SUPP_GRP | CAPNG_CLEAR_BOUNDING);

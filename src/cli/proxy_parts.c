@@ -167,8 +167,10 @@ static int open_listeners(struct proxy_run *run)
 
 static int give_up_rights(struct proxy_run *run)
 {
+	unsigned int needs = (run->kernel && tailor_kernel_needs_perfmon(run->kernel) ? PRIVILEGES_PERFMON : 0) |
+	                     (proxy_priority_urgent(&run->config) ? PRIVILEGES_NICE : 0);
 	char text[256];
-	int error = privileges_drop(&run->config, run->kernel && tailor_kernel_needs_perfmon(run->kernel), text, sizeof(text));
+	int error = privileges_drop(&run->config, needs, text, sizeof(text));
 
 	if (error)
 		proxy_say("%s", text);
@@ -183,6 +185,7 @@ static int start_proxy(struct proxy_run *run)
 		.listeners = run->listeners,
 		.shared = run->predecessor.fd >= 0,
 		.accept_later = true,
+		.urgent_fifo = proxy_priority_urgent(config),
 		.busy_poll_ns = config->busy_poll_ns,
 		.servers = (unsigned int)config->servers,
 		.workers = config->workers,

@@ -5,14 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/cleanup.h"
 #include "base/cpu_group.h"
+#include "base/scheduling.h"
 #include "cli/proxy_run.h"
 
 #define NICE_MAX 19
+/* Before all that has none, behind whoever has been given one on purpose. */
+#define URGENT_FIFO 1
 
 /* A worker that spins takes a CPU from whoever else wants it. */
 static void judge_busy_poll(const struct tailor_config *config)
@@ -24,29 +26,6 @@ static void judge_busy_poll(const struct tailor_config *config)
 		proxy_say("priority.busy_poll: %u workers spin, and this process may use %u CPUs: servers and the rest of the host wait for them; "
 		          "lower `workers`, or leave the key out",
 		          config->workers, cpus);
-}
-
-/* As in linux/sched/types.h, which glibc has not. */
-struct scheduling {
-	uint32_t size, policy;
-	uint64_t flags;
-	int32_t nice;
-	uint32_t priority;
-	uint64_t runtime, deadline, period;
-};
-
-/*
- * A worker runs for some 10 us at a time and then sleeps. Who says so (Linux 6.12) runs at once when it wakes up, also where the CPU is
- * somebody else's whose slice of some ms has just begun; it gets no more of the CPU than its nice value says. 0: as long as all others.
- */
-#define SLICE_NS UINT64_C(100000) /* the least there is */
-
-static void set_slice(uint64_t ns)
-{
-	const struct scheduling wanted = {.size = sizeof(wanted), .policy = SCHED_OTHER, .nice = getpriority(PRIO_PROCESS, 0), .runtime = ns};
-
-	/* Where it cannot be had, everything works the same, and later. */
-	(void)syscall(SYS_sched_setattr, 0, &wanted, 0);
 }
 
 /* --- groups of processes ---------------------------------------------------------------------------- */
@@ -96,6 +75,12 @@ int proxy_priority_nice(const struct proxy_run *run, int nice)
 
 /* --- the workers' ----------------------------------------------------------------------------------- */
 
+unsigned int proxy_priority_urgent(const struct tailor_config *config)
+{
+	/* Who spins uses all of a CPU. */
+	return config->priority_given || config->busy_poll_ns ? 0 : URGENT_FIFO;
+}
+
 int proxy_priority_raise(struct proxy_run *run)
 {
 	const struct tailor_config *config = &run->config;
@@ -114,7 +99,8 @@ int proxy_priority_raise(struct proxy_run *run)
 		return -errno;
 	}
 	if (!config->fifo) {
-		set_slice(SLICE_NS);
+		/* Where it cannot be had, everything works the same, and later. */
+		(void)tailor_scheduling_fair(TAILOR_SCHEDULING_SLICE_NS);
 		run->group_nice = ret == 0 && config->priority_given ? raise_group(config->nice) : 0;
 	}
 	return 0;
@@ -127,6 +113,6 @@ void proxy_priority_restore(const struct proxy_run *run)
 	if (run->config.fifo)
 		(void)sched_setscheduler(0, SCHED_OTHER, &normal);
 	else
-		set_slice(0);
+		(void)tailor_scheduling_fair(0);
 	(void)setpriority(PRIO_PROCESS, 0, proxy_priority_nice(run, run->own_nice));
 }

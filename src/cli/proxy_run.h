@@ -122,6 +122,8 @@ void proxy_stop(struct proxy_run *run);
  */
 int proxy_priority_raise(struct proxy_run *run);
 void proxy_priority_restore(const struct proxy_run *run);
+/* What the workers' options.urgent_fifo is to be. */
+unsigned int proxy_priority_urgent(const struct tailor_config *config);
 /* For setpriority(2): what makes a thread that nice beside workers that want a CPU as well, whatever the nice value of the group. */
 int proxy_priority_nice(const struct proxy_run *run, int nice);
 

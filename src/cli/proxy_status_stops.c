@@ -47,6 +47,7 @@ void status_stops_json(json_t *object, const struct tailor_proxy_status *proxy, 
 {
 	json_object_set_new(object, "reactions", reactions_json(&proxy->reaction[TAILOR_REACTION_STOP]));
 	json_object_set_new(object, "reactions_to_returns", reactions_json(&proxy->reaction[TAILOR_REACTION_RETURN]));
+	json_object_set_new(object, "workers_urgent", json_integer((json_int_t)proxy->urgent));
 	json_object_set_new(object, "switches", json_integer((json_int_t)proxy->switches));
 	json_object_set_new(object, "switch_backs", json_integer((json_int_t)proxy->switch_backs));
 	json_object_set_new(object, "failovers",
@@ -92,6 +93,8 @@ void status_stops_metrics(FILE *out, const struct proxy_run *run, const struct t
                           const struct tailor_observer_status *observer)
 {
 	reaction_metrics(out, proxy);
+	metric(out, "workers_urgent", "gauge", "Workers that get a CPU at once when they wake up, as they use little of one.");
+	fprintf(out, "tailor_workers_urgent %u\n", proxy->urgent);
 	counter(out, "switches_total", "Times that another server became the active one because that one stood still.", proxy->switches);
 	counter(out, "switch_backs_total", "Of them, to the one that had been it shortly before.", proxy->switch_backs);
 	counter(out, "failovers_stored_total", "Stops of servers with requests in flight there that were written beside the timelines.",

@@ -18,6 +18,7 @@ from load_harness import HERE, TAILOR, load_json
 from whole_proxy import Proxy
 
 KEPT = 1 << 19 | 1 << 2  # CAP_SYS_PTRACE, CAP_DAC_READ_SEARCH
+NICE = 1 << 23           # CAP_SYS_NICE, where workers take their priority again
 
 
 def threads(pid):
@@ -65,13 +66,13 @@ class Privileges(unittest.TestCase):
         self.addCleanup(proxy.stop)
         return proxy, server, directory.name
 
-    def judge(self, proxy, uid):
+    def judge(self, proxy, uid, kept=KEPT | NICE):
         seen = list(threads(proxy.process.pid))
         self.assertGreaterEqual(len(seen), 4)  # main, worker, observer, admin
         for status in seen:
             self.assertEqual(set(status["Uid"].split()), {str(uid)}, status["Name"])
             for name in ("CapEff", "CapPrm", "CapBnd", "CapInh", "CapAmb"):
-                self.assertEqual(int(status[name], 16) & ~KEPT, 0, (status["Name"], name, status[name]))
+                self.assertEqual(int(status[name], 16) & ~kept, 0, (status["Name"], name, status[name]))
             self.assertEqual(status["NoNewPrivs"], "1")
 
     def works(self, proxy, server, directory):
@@ -136,14 +137,15 @@ class Privileges(unittest.TestCase):
             self.judge(proxy, pwd.getpwnam("daemon").pw_uid)
 
     def test_workers_have_the_priority_that_was_asked_for_and_the_others_none(self):
-        for more, wanted in (("", ("0", "-10")), ("priority: {nice: -3}\n", ("0", "-3")), ("priority: {fifo: 7}\n", ("1", "0"))):
+        for more, wanted in (("", ("1", "-10")), ("priority: {nice: -3}\n", ("0", "-3")), ("priority: {fifo: 7}\n", ("1", "0"))):
             proxy, _, _ = self.serve(more, "off")
             self.wait_for_priorities(proxy, {"tailor-worker": wanted, "observer": ("0", "10"), "tailor": ("0", "0")})
             self.assertEqual(self.group(proxy.process.pid), self.group(os.getpid()))
+            self.judge(proxy, 0, KEPT if more else KEPT | NICE)
 
     def test_the_session_that_it_leads_has_the_priority_that_was_asked_for_and_other_threads_none_all_the_same(self):
         self.need_groups()
-        for more, group, worker, observer, other in (("", "0", ("0", "-10"), "10", "0"), ("priority: {nice: -10}\n", "-10", ("0", "-10"), "19", "10"),
+        for more, group, worker, observer, other in (("", "0", ("1", "-10"), "10", "0"), ("priority: {nice: -10}\n", "-10", ("0", "-10"), "19", "10"),
                                                      ("priority: {nice: -3}\n", "-3", ("0", "-3"), "13", "3"),
                                                      ("priority: {nice: 4}\n", "0", ("0", "4"), "10", "4"),
                                                      ("priority: {fifo: 7}\n", "0", ("1", "0"), "10", "0")):
