@@ -158,10 +158,8 @@ static void accept_again(struct worker *worker)
 	tailor_ring_accept(worker->ring, worker->listener, TAILOR_TOKEN(SLOT_WORKER, 0, OPERATION_ACCEPT));
 }
 
-/*
- * The listener is another process's from here on. A connection wakes one of those who wait for it, and that may have been the
- * accept that was cancelled then: nobody else would come for it.
- */
+/* The listener is another process's from here on. A connection wakes one of those who wait for it, and that may have been the
+ * accept that was cancelled then: nobody else would come for it. */
 static void leave_listener(struct worker *worker)
 {
 	int fd;
