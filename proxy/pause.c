@@ -165,6 +165,7 @@ void pause_look(struct worker *worker)
 {
 	uint64_t words[TAILOR_PROXY_SERVERS_MAX];
 	uint64_t end_ns, ended_ns = 0;
+	uint32_t ended = 0;
 
 	/* All of them first: what is done about one depends on the others. */
 	for (unsigned int i = 0; i < worker->options->servers; i++) {
@@ -185,6 +186,7 @@ void pause_look(struct worker *worker)
 			continue;
 		end_ns = end_ns_of(worker, i);
 		stopped_end(worker, i, end_ns);
+		ended |= 1u << i;
 		if (end_ns > ended_ns)
 			ended_ns = end_ns;
 	}
@@ -194,7 +196,7 @@ void pause_look(struct worker *worker)
 	}
 	/* Those stops may be over, too, and only have been noticed after this one's end. */
 	if (ended_ns)
-		stopped_look_again(worker, ended_ns);
+		stopped_look_again(worker, ended, ended_ns);
 }
 
 bool pause_changed(const struct worker *worker)

@@ -77,8 +77,8 @@ struct tailor_proxy_options {
 	int x_forwarded;
 	int forwarded;
 
-	/* The workers' priority of SCHED_FIFO, 1..99, for as long as one uses less than a quarter of a CPU and may have it; else it is scheduled
-	 * by its nice value, with short slices. 0: workers are scheduled as who starts the proxy. */
+	/* The priority of SCHED_FIFO, 1..99, of a worker that has had to wait for a CPU, for as long as it uses less than a quarter of one and if it
+	 * may have it; else it is scheduled by its nice value, with short slices. 0: workers are scheduled as who starts the proxy. */
 	unsigned int urgent_fifo;
 	uint64_t busy_poll_ns; /* how long a worker that has nothing to do looks for work before it sleeps; 0: not at all */
 

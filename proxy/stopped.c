@@ -252,14 +252,26 @@ void stopped_end(struct worker *worker, unsigned int index, uint64_t end_ns)
 	server->stood_ns = worker->now_ns;
 }
 
-void stopped_look_again(struct worker *worker, uint64_t end_ns)
+/* Whether any but these could serve all the while. */
+static bool another_serves(const struct worker *worker, uint32_t servers)
 {
+	for (unsigned int i = 0; i < worker->options->servers; i++) {
+		if (!(servers & 1u << i) && server_may_serve(worker, (int)i))
+			return true;
+	}
+	return false;
+}
+
+void stopped_look_again(struct worker *worker, uint32_t servers, uint64_t end_ns)
+{
+	bool waited = !another_serves(worker, servers);
+
 	for (unsigned int i = 0; i < worker->options->servers; i++) {
 		struct standing *standing = &worker->server[i].standing;
 
 		if (standing->kind == TAILOR_STOP_NONE || !server_is_paused(worker, i))
 			continue;
-		if (end_ns > standing->signal_ns) {
+		if (waited && end_ns > standing->signal_ns) {
 			standing->signal_ns = end_ns;
 			standing->signal = TAILOR_REACTION_RETURN;
 		}

@@ -13,8 +13,8 @@
 void stopped_begin(struct worker *worker, unsigned int server, uint64_t word, const char *cause);
 /* It runs again since then. What waits for it because all have stood still is for stopped_look_again(). */
 void stopped_end(struct worker *worker, unsigned int server, uint64_t end_ns);
-/* Servers run again since then: requests at others that stand still need not wait there any more. */
-void stopped_look_again(struct worker *worker, uint64_t end_ns);
+/* `servers` (bits 1 << server) run again since then: requests at others that stand still need not wait there any more. */
+void stopped_look_again(struct worker *worker, uint32_t servers, uint64_t end_ns);
 /* A stop that was over before it was seen. */
 void stopped_missed(struct worker *worker, unsigned int server, enum tailor_stop_kind kind, const char *cause, uint64_t length_ns);
 

@@ -379,14 +379,16 @@ static void warmed(struct worker *worker, struct upstream *upstream)
 	}
 	list_remove(upstream);
 	become_idle(worker, upstream);
+	warm_made(worker);
 }
 
 static void connected(struct worker *worker, struct upstream *upstream, int result)
 {
 	if (result < 0) {
 		count(&worker->counters.server[upstream->server].connect_failures);
-		/* One of several more may only have been one too many at a time. */
-		if (upstream->state != UPSTREAM_WARMING || !worker->server[upstream->server].idle)
+		/* One of several more may only have been one too many at a time, and who stands still accepts nobody. */
+		if (upstream->state != UPSTREAM_WARMING ||
+		    (!worker->server[upstream->server].idle && worker->server[upstream->server].standing.kind == TAILOR_STOP_NONE))
 			server_mark_down(worker, upstream->server);
 		if (upstream->state == UPSTREAM_WARMING) {
 			close_listed(worker, upstream);

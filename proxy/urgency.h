@@ -1,24 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A worker of a real-time priority runs at once when it wakes up, whoever has its CPU, and everybody else waits until it sleeps: a request
- * that it moves away from a pause cannot wait for the slice of a thread of the server that it goes to. For the few us that this takes it harms
- * nobody. A worker that uses much of a CPU is one like others, and gives the priority up for as long. All functions: the worker's thread.
+ * How soon a worker gets a CPU. One that has had to wait for it, as others have all of them, takes a real-time priority for a while: it then runs
+ * at once when it wakes up, whoever has its CPU, for the few us that a request takes. Where there is a CPU to spare it never does, and is
+ * put where that is. One that uses much of a CPU is like others, and gives the priority up. All functions: the worker's thread.
  */
 #ifndef TAILOR_PROXY_URGENCY_H
 #define TAILOR_PROXY_URGENCY_H
 
 #include "proxy/worker.h"
 
-/* Takes the priority, if the options say so and it may. */
+/* Begins to watch how long it waits, if the options say so and the kernel tells. */
 void urgency_open(struct worker *worker);
+void urgency_close(struct worker *worker);
 
-void urgency_look(struct worker *worker);
+/* Whether a thread that has run so many times waited for longer than waking up takes. */
+bool urgency_is_late(uint64_t waited_ns, uint64_t times);
 
-/* Once a turn. */
-static inline void urgency_turn(struct worker *worker)
+void urgency_look(struct worker *worker, uint64_t now_ns);
+
+/* Now and then in a turn. */
+static inline void urgency_turn(struct worker *worker, uint64_t now_ns)
 {
-	if (worker->now_ns >= worker->urgency.look_ns)
-		urgency_look(worker);
+	if (now_ns >= worker->urgency.look_ns)
+		urgency_look(worker, now_ns);
 }
 
 #endif /* TAILOR_PROXY_URGENCY_H */

@@ -38,12 +38,20 @@ static void warm(struct worker *worker, unsigned int server, unsigned int wanted
 	}
 }
 
-/* Its process stands still, and its kernel does not: a connection is made all the same. */
-static bool is_stopped_alone(const struct worker *worker, unsigned int server)
+/* Its process stands still, and its kernel does not. */
+static bool still_connects(const struct worker *worker, unsigned int server)
 {
 	enum tailor_stop_kind kind = worker->server[server].standing.kind;
 
 	return !server_is_down(worker, server) && (kind == TAILOR_STOP_SAFEPOINT || kind == TAILOR_STOP_GC || kind == TAILOR_STOP_SIGNAL);
+}
+
+void warm_made(struct worker *worker)
+{
+	for (unsigned int i = 0; i < worker->options->servers; i++) {
+		if (worker->server[i].standing.lasting && worker->server[i].in_flight)
+			worker->warm_without = (int)i;
+	}
 }
 
 void warm_turn(struct worker *worker)
@@ -64,7 +72,7 @@ void warm_turn(struct worker *worker)
 		if (waiting > WARM_MAX)
 			waiting = WARM_MAX;
 		warm(worker, (unsigned int)other, waiting, waiting);
-	} else if (other >= 0 && worker->server[without].standing.lasting && is_stopped_alone(worker, (unsigned int)other)) {
-		warm(worker, (unsigned int)other, waiting, WARM_WAITING_MAX);
+	} else if (other >= 0 && worker->server[without].standing.lasting && still_connects(worker, (unsigned int)other)) {
+		warm(worker, (unsigned int)other, waiting, 1 + (WARM_WAITING_MAX - 1) / options->workers);
 	}
 }

@@ -22,8 +22,9 @@
 #include "proxy/urgency.h"
 #include "proxy/warm.h"
 
-/* After so many completions of a turn it is looked again whether a server stands still. */
+/* After so many completions of a turn it is looked again whether a server stands still, and whether a CPU is used for long. */
 #define LOOK_COMPLETIONS 4
+#define URGENCY_COMPLETIONS 64
 #define RING_ENTRIES 1024
 #define SMALL_BODY_BYTES (16 * 1024)
 #define RESPONSE_BYTES (64 * 1024)
@@ -423,6 +424,8 @@ static void look_in_between(struct worker *worker, unsigned int done)
 {
 	uint64_t turn_ns = worker->now_ns;
 
+	if (done % URGENCY_COMPLETIONS == 0)
+		urgency_turn(worker, tailor_clock_ns());
 	if (done % LOOK_COMPLETIONS != 0 || !pause_changed(worker))
 		return;
 	/* Deadlines are the turn's: what has come in time may not have been looked at yet. */
@@ -455,7 +458,7 @@ static void serve(struct worker *worker)
 			look_in_between(worker, done);
 		}
 		ring_alarms(worker);
-		urgency_turn(worker);
+		urgency_turn(worker, worker->now_ns);
 		queue_run(worker);
 		warm_turn(worker);
 	}
@@ -493,6 +496,7 @@ void *worker_run(void *argument)
 	if (worker->start_result < 0)
 		return NULL;
 	serve(worker);
+	urgency_close(worker);
 	tailor_ring_close(worker->ring);
 	worker->ring = NULL;
 	__atomic_store_n(&worker->ended, true, __ATOMIC_RELEASE);

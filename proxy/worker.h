@@ -234,9 +234,11 @@ struct command {
 /* See urgency.h. */
 struct urgency {
 	bool has;           /* it has the priority now */
+	int schedstat_fd;   /* -1: none */
 	uint64_t look_ns;   /* when it is seen to again; UINT64_MAX: never */
-	uint64_t looked_ns; /* when it was... */
-	uint64_t cpu_ns;    /* and what the thread had used of a CPU until then */
+	uint64_t waited_ns, times; /* without the priority: as schedstat said the last time */
+	uint64_t until_ns;  /* with it: until when... */
+	uint64_t period_ns, cpu_ns; /* since when the quota of now counts, and what the thread had used of a CPU until then */
 	uint64_t calm_ns;   /* from when on it may have it again */
 };
 

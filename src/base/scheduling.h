@@ -15,7 +15,14 @@
  */
 int tailor_scheduling_fair(uint64_t slice_ns);
 
-/* SCHED_FIFO of that priority, 1..99. Returns 0 or a negative errno; -EPERM: that takes CAP_SYS_NICE. */
+/*
+ * SCHED_FIFO of that priority, 1..99, and back; threads that are started from then on, as the kernel does for io_uring, have neither, but are
+ * as nice as any (SCHED_RESET_ON_FORK). Return 0 or a negative errno; -EPERM: the first takes CAP_SYS_NICE or RLIMIT_RTPRIO.
+ */
 int tailor_scheduling_fifo(unsigned int priority);
+int tailor_scheduling_fair_again(uint64_t slice_ns);
+
+/* Allows SCHED_FIFO up to that priority to this process, whatever rights it gives up. Returns 0 or a negative errno. */
+int tailor_scheduling_allow_fifo(unsigned int priority);
 
 #endif /* TAILOR_BASE_SCHEDULING_H */

@@ -10,7 +10,7 @@
 /* What is needed beyond what always is, as bits. */
 enum {
 	PRIVILEGES_PERFMON = 1 << 0, /* CAP_PERFMON: where tailor_kernel_needs_perfmon() */
-	PRIVILEGES_NICE = 1 << 1,    /* CAP_SYS_NICE: where proxy_priority_urgent(), whose workers take their priority again */
+	PRIVILEGES_NICE = 1 << 1,    /* CAP_SYS_NICE: where workers take a priority later, and that is not allowed without */
 };
 
 /*

@@ -168,7 +168,7 @@ static int open_listeners(struct proxy_run *run)
 static int give_up_rights(struct proxy_run *run)
 {
 	unsigned int needs = (run->kernel && tailor_kernel_needs_perfmon(run->kernel) ? PRIVILEGES_PERFMON : 0) |
-	                     (proxy_priority_urgent(&run->config) ? PRIVILEGES_NICE : 0);
+	                     (run->keeps_nice ? PRIVILEGES_NICE : 0);
 	char text[256];
 	int error = privileges_drop(&run->config, needs, text, sizeof(text));
 
@@ -185,7 +185,7 @@ static int start_proxy(struct proxy_run *run)
 		.listeners = run->listeners,
 		.shared = run->predecessor.fd >= 0,
 		.accept_later = true,
-		.urgent_fifo = proxy_priority_urgent(config),
+		.urgent_fifo = run->urgent_fifo,
 		.busy_poll_ns = config->busy_poll_ns,
 		.servers = (unsigned int)config->servers,
 		.workers = config->workers,

@@ -75,10 +75,15 @@ int proxy_priority_nice(const struct proxy_run *run, int nice)
 
 /* --- the workers' ----------------------------------------------------------------------------------- */
 
-unsigned int proxy_priority_urgent(const struct tailor_config *config)
+/*
+ * What workers may take that had to wait for a CPU. Not where a cgroup has been given a part of the CPU's time, which says nothing about a
+ * thread with a real-time priority; and who spins uses all of a CPU.
+ */
+static unsigned int urgent_fifo(const struct tailor_config *config)
 {
-	/* Who spins uses all of a CPU. */
-	return config->priority_given || config->busy_poll_ns ? 0 : URGENT_FIFO;
+	if (config->priority_given || config->busy_poll_ns || tailor_cpu_group_has_weight("/proc/self/cgroup", "/sys/fs/cgroup"))
+		return 0;
+	return URGENT_FIFO;
 }
 
 int proxy_priority_raise(struct proxy_run *run)
@@ -101,6 +106,8 @@ int proxy_priority_raise(struct proxy_run *run)
 	if (!config->fifo) {
 		/* Where it cannot be had, everything works the same, and later. */
 		(void)tailor_scheduling_fair(TAILOR_SCHEDULING_SLICE_NS);
+		run->urgent_fifo = urgent_fifo(config);
+		run->keeps_nice = run->urgent_fifo && tailor_scheduling_allow_fifo(run->urgent_fifo) < 0;
 		run->group_nice = ret == 0 && config->priority_given ? raise_group(config->nice) : 0;
 	}
 	return 0;

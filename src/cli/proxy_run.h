@@ -81,6 +81,8 @@ struct proxy_run {
 	void *channel_memory;
 	size_t channel_bytes;
 	int own_nice;   /* the process's own, before the workers' was set */
+	unsigned int urgent_fifo; /* the workers' */
+	bool keeps_nice; /* the right to have it must be kept for that */
 	int group_nice; /* that of the group of processes that it leads; 0: it leads none, or it was left alone */
 	struct tailor_address bound; /* config.listen with its real port */
 	int listeners[TAILOR_PROXY_WORKERS_MAX];
@@ -122,8 +124,6 @@ void proxy_stop(struct proxy_run *run);
  */
 int proxy_priority_raise(struct proxy_run *run);
 void proxy_priority_restore(const struct proxy_run *run);
-/* What the workers' options.urgent_fifo is to be. */
-unsigned int proxy_priority_urgent(const struct tailor_config *config);
 /* For setpriority(2): what makes a thread that nice beside workers that want a CPU as well, whatever the nice value of the group. */
 int proxy_priority_nice(const struct proxy_run *run, int nice);
 

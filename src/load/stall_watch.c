@@ -101,7 +101,7 @@ static void *watch_cpu(void *context)
 
 static int start_watcher(struct watcher *watcher)
 {
-	struct sched_param first = {.sched_priority = 1};
+	struct sched_param first = {.sched_priority = 2}; /* `tailor proxy` itself may have 1 */
 	pthread_attr_t attributes;
 	cpu_set_t only;
 	int ret;

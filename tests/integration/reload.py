@@ -99,6 +99,10 @@ class Reload(unittest.TestCase):
         self.change("trace: {kernel: off}", "trace: {kernel: auto}\nlimits: {connections: 77}")
         status, text = self.proxy.answer("/reload", "POST")
         self.assertEqual((status, text), (200, "takes effect once another process has taken over (tailor proxy -c FILE --take-over): limits, trace\n"))
+        # The default's nice value, which now is what was asked for.
+        self.change("trace: {kernel: off}", "trace: {kernel: off}\npriority: {nice: -10}")
+        status, text = self.proxy.answer("/reload", "POST")
+        self.assertEqual((status, text), (200, "takes effect once another process has taken over (tailor proxy -c FILE --take-over): priority\n"))
         self.change("listen: 127.0.0.1:0", "workers: 2\nuser: daemon\nlisten: 127.0.0.1:9")
         status, text = self.proxy.answer("/reload", "POST")
         self.assertEqual((status, text), (200, "takes effect once another process has taken over (tailor proxy -c FILE --take-over): workers\n"

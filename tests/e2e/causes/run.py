@@ -35,8 +35,17 @@ def in_namespaces_of_its_own():
 
 
 def spoiled(hit, freezes):
-    """Also by many short ones. Where several CPUs stood still at once, each counts: any of them may have been the one that mattered."""
-    return any(sum(request.overlap_ns(*freeze) for freeze in freezes) > FROZEN * request.ns() for request in hit)
+    """Also by many short ones."""
+    return any(frozen_ns(request, freezes) > FROZEN * request.ns() for request in hit)
+
+
+def frozen_ns(request, freezes):
+    """For how long any CPU stood still during the request; of several at once, that is once. freezes: sorted."""
+    total_ns, until_ns = 0, 0
+    for begin_ns, end_ns in freezes:
+        total_ns += request.overlap_ns(max(begin_ns, until_ns), end_ns) if end_ns > until_ns else 0
+        until_ns = max(until_ns, end_ns)
+    return total_ns
 
 
 def try_out(stage, plant):
