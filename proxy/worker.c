@@ -377,10 +377,8 @@ static bool finished(const struct worker *worker)
 	return worker->stopping && !worker->accepting && worker->client_count == 0 && worker->upstream_count == 0;
 }
 
-/*
- * Looks for work for a while before it sleeps (options->busy_poll_ns): neither the network nor a JVM then has to wake this
- * thread. Returns how many completions there are, 0 when it should sleep or look at the pauses, or a negative errno.
- */
+/* Looks for work for a while before it sleeps (options->busy_poll_ns): neither the network nor a JVM then has to wake this
+ * thread. Returns how many completions there are, 0 when it should sleep or look at the pauses, or a negative errno. */
 static int look_busily(struct worker *worker)
 {
 	uint64_t now_ns, until_ns = next_deadline_ns(worker);
@@ -398,10 +396,8 @@ static int look_busily(struct worker *worker)
 	return ret;
 }
 
-/*
- * Deadlines are far away and rarely come to pass, but change all the time. One timer that goes on across waits rings
- * early at times; a timer set and taken back at each wait costs a virtual machine as much as a request.
- */
+/* Deadlines are far away and rarely come to pass, but change all the time. One timer that goes on across waits rings
+ * early at times; a timer set and taken back at each wait costs a virtual machine as much as a request. */
 static int wait(struct worker *worker)
 {
 	uint64_t deadline_ns = next_deadline_ns(worker);
