@@ -131,6 +131,17 @@ def a_client_that_reads_in_small_steps_waits_for_the_whole_of_it():
     assert together, own
 
 
+def joined_ns(waits):
+    """How long they were, those that follow each other at once taken together: a probe of the window may let some bytes through in between."""
+    found = []
+    for before, wait in zip([None, *waits], waits):
+        if before and wait.start - before.end < MS:
+            found[-1] += wait.ns
+        else:
+            found.append(wait.ns)
+    return found
+
+
 def each_stop_of_the_reader_is_a_wait_of_its_own():
     with Proxy(Backend(body_of)) as proxy, Reader(proxy.port, 4096) as client:
         client.ask(40 << 20)
@@ -144,7 +155,7 @@ def each_stop_of_the_reader_is_a_wait_of_its_own():
             time.sleep(0.1)
         client.take(left)
         waits, _ = waits_of(proxy.events())
-        assert len([wait for wait in waits if wait.ns > 80 * MS]) >= 4, waits
+        assert len([ns for ns in joined_ns(waits) if ns > 80 * MS]) >= 4, waits
 
 
 def the_same_response_reframed():
