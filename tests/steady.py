@@ -10,56 +10,31 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
+
+from freezes import Freezes
 
 REPEATS = 2
 STOLEN, LATE = 0.005, 0.001  # of the time: more than this is a machine that stands still
-SLEEP_S, LATE_S, PRIORITY = 0.01, 0.02, 90  # above whatever tests run
+PRIORITY = 90  # above whatever tests run
 
 
-class Watch:
-    """How much of the time the host took, and a thread that nobody here may keep from its CPU was kept from it."""
-
-    def __init__(self):
-        self.began, self.stolen_ticks, self.late_s, self.over = time.monotonic(), self.ticks(), 0, threading.Event()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-        self.thread.start()
-
-    @staticmethod
-    def ticks():
-        with open("/proc/stat") as stat:
-            return int(stat.readline().split()[8])
-
-    def watch(self):
-        try:
-            os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(PRIORITY))
-        except PermissionError:
-            return
-        last = time.monotonic()
-        while not self.over.wait(SLEEP_S):
-            now = time.monotonic()
-            late_s = now - last - SLEEP_S
-            last = now
-            self.late_s += late_s if late_s > LATE_S else 0
-
-    def close(self):
-        """The parts of the time that were stolen, of all CPUs, and in which it was late."""
-        self.over.set()
-        self.thread.join()
-        took_s = time.monotonic() - self.began
-        stolen_s = (self.ticks() - self.stolen_ticks) / os.sysconf("SC_CLK_TCK") / os.cpu_count()
-        return stolen_s / took_s, self.late_s / took_s
+def stolen_s():
+    """What the host has taken of the CPUs' time so far, for each."""
+    with open("/proc/stat") as stat:
+        return int(stat.readline().split()[8]) / os.sysconf("SC_CLK_TCK") / os.cpu_count()
 
 
 def run(words):
-    watch, tests = Watch(), subprocess.Popen(["ctest", *words])
-    try:
-        code = tests.wait()
-    finally:
-        tests.terminate()
-        tests.wait()
-    return code, *watch.close()
+    """Exit code, and the parts of the time that were stolen, and in which nothing ran."""
+    began, before_s = time.monotonic(), stolen_s()
+    with Freezes(PRIORITY) as freezes, subprocess.Popen(["ctest", *words]) as tests:
+        try:
+            code = tests.wait()
+        finally:
+            tests.terminate()
+    took_s = time.monotonic() - began
+    return code, (stolen_s() - before_s) / took_s, freezes.total_s / took_s
 
 
 def main(words):

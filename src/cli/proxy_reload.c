@@ -83,7 +83,8 @@ static void add_restarts(struct report *report, const struct tailor_config *old,
 	const struct key keys[] = {
 		{"servers", same_servers(old, new)},
 		{"workers", old->workers >= new->workers},
-		{"priority", old->priority_given == new->priority_given && old->nice == new->nice && old->fifo == new->fifo && old->busy_poll_ns == new->busy_poll_ns},
+		{"priority", old->priority_given == new->priority_given && old->nice == new->nice && old->fifo == new->fifo &&
+		                     old->busy_poll_ns == new->busy_poll_ns},
 		{"timelines", strcmp(old->timelines_path, new->timelines_path) == 0 &&
 		                      old->timelines_bytes_max == new->timelines_bytes_max},
 		{"access_log", old->has_access_log == new->has_access_log && old->access_log_format == new->access_log_format &&

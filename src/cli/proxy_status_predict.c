@@ -75,6 +75,6 @@ void status_predict_metrics(FILE *out, const struct proxy_run *run, const struct
 		fprintf(out, "tailor_server_drained{server=\"%s\"} %d\n", run->config.server[i].name, proxy->server[i].drained);
 	metric(out, "server_drain_warning_seconds", "histogram", "How long before its collection a server was drained.");
 	for (size_t i = 0; i < run->config.servers; i++)
-		metric_histogram(out, "server_drain_warning_seconds", "server", run->config.server[i].name, tailor_warning_bucket_ns, proxy->server[i].warning,
-		                 TAILOR_WARNING_BUCKETS, proxy->server[i].warning_ns_total);
+		metric_histogram(out, "server_drain_warning_seconds", "server", run->config.server[i].name, tailor_warning_bucket_ns,
+		                 proxy->server[i].warning, TAILOR_WARNING_BUCKETS, proxy->server[i].warning_ns_total);
 }

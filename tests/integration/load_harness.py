@@ -10,11 +10,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
-import time
 
 TAILOR = os.environ["TAILOR"]
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.dirname(HERE))
+from freezes import Freezes  # noqa: E402, F401
 
 
 class Server:
@@ -65,31 +65,6 @@ def paths_file(text):
         file.write(text)
         file.flush()
         yield file.name
-
-
-class Freezes:
-    """For how long the machine kept a thread that only sleeps from running, while this is entered: in all, and at most."""
-    SLEEP_S, NONE_S = 0.005, 0.01
-
-    def __enter__(self):
-        self.total_s, self.longest_s, self.over = 0, 0, threading.Event()
-        self.thread = threading.Thread(target=self.watch, daemon=True)
-        self.thread.start()
-        return self
-
-    def watch(self):
-        last = time.monotonic()
-        while not self.over.wait(self.SLEEP_S):
-            now = time.monotonic()
-            late_s = now - last - self.SLEEP_S
-            last = now
-            if late_s > self.NONE_S:
-                self.total_s += late_s
-                self.longest_s = max(self.longest_s, late_s)
-
-    def __exit__(self, *error):
-        self.over.set()
-        self.thread.join()
 
 
 def free_port():

@@ -439,6 +439,7 @@ def a_request_at_two_servers_that_stop_goes_to_the_third():
         client.socket.close()
         group.proxy.command("resume 0")
         group.proxy.command(f"resume {second}")
+        assert not sum(group.proxy.status()["reaction_to_return"]["count"]), "there was always one that ran"
 
 
 def a_stop_that_nobody_meets_is_not_told():
